@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a completion failed, finer than its status: goes out as vendor_error of the WC and in abi_qp_error. */
+#ifndef UROCE_ABI_CAUSE_H
+#define UROCE_ABI_CAUSE_H
+
+enum wc_cause {
+	CAUSE_NONE,
+	CAUSE_FLUSHED,             /* the QP was in ERR, or went there for another WR's sake */
+	CAUSE_ACK_TIMEOUT,         /* no answer within retry_cnt retries */
+	CAUSE_SEQUENCE_NAKS,       /* sequence NAKs without progress used up retry_cnt */
+	CAUSE_IMPLIED_NAKS,        /* lost READ or atomic responses used up retry_cnt */
+	CAUSE_NEIGHBOUR,           /* the peer's MAC address could not be resolved */
+	CAUSE_NO_ROUTE,
+	CAUSE_RNR,                 /* receiver not ready, rnr_retry used up */
+	CAUSE_NAK_INVALID_REQUEST,
+	CAUSE_NAK_REMOTE_ACCESS,
+	CAUSE_NAK_REMOTE_OPERATION,
+	CAUSE_NAK_RESERVED,
+	CAUSE_BAD_RESPONSE,        /* response of the wrong kind or length */
+	CAUSE_LOCAL_KEY,           /* lkey unknown, or of another PD */
+	CAUSE_LOCAL_RANGE,
+	CAUSE_LOCAL_RIGHTS,
+	CAUSE_WQE_OPCODE,
+	CAUSE_WQE_SGE_COUNT,
+	CAUSE_WQE_INLINE,
+	CAUSE_WQE_LENGTH,          /* message over 2^31 bytes, atomic not of 8 bytes, inline READ */
+	CAUSE_WQE_ALIGNMENT,       /* atomic address not a multiple of 8 */
+	CAUSE_WQE_RD_ATOMIC,       /* READ or atomic with max_rd_atomic 0 */
+	CAUSE_RECEIVE_TOO_SHORT,   /* a SEND longer than the receive WQE */
+	CAUSE_PEER_REQUEST,        /* the peer sent an invalid request */
+	CAUSE_CQ_OVERRUN,
+	CAUSE_RING_INDEX,          /* the client wrote an impossible index */
+	CAUSE_COUNT
+};
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The addresses of one poll core and the way to others: GID table, routes, neighbours, and the small packets (ARP, ND, echo) that go with them. Pure state: frames come in
+ * by addr_rx, frames to be sent are pulled by addr_tx, time is an argument, deadlines are timers in the core's wheel. One thread: the core's.
+ *
+ * Two ways to own an address (DESIGN section 8): ADDR_OWN: this core answers ARP/ND/echo and resolves by itself. ADDR_SHARED: the kernel does all that; the core asks by
+ * addr_next_question and is told by addr_learn. */
+#ifndef UROCE_ADDR_H
+#define UROCE_ADDR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "drop.h"
+#include "build.h"
+#include "gid.h"
+#include "packet.h"
+#include "wheel.h"
+
+struct addr;
+struct neigh;
+
+enum addr_mode { ADDR_OWN, ADDR_SHARED };
+
+struct addr_config {
+	enum addr_mode mode;
+	uint8_t mac[6];
+	uint32_t max_gids;        /* 0: 64 */
+	uint32_t max_neighbours;  /* 0: 4096; beyond it the least recently used without a user goes, else -ENOBUFS */
+	uint32_t max_pending;     /* 0: 256: most neighbours being resolved at one time */
+	uint32_t max_replies;     /* 0: 64: queue of ARP/ND/echo replies waiting for addr_tx */
+	uint64_t ask_interval_ns; /* 0: 100 ms between questions */
+	uint32_t ask_tries;       /* 0: 5 questions, then failed */
+	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first) */
+	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again */
+};
+
+int addr_new(struct addr **out, const struct addr_config *config, struct wheel *wheel, uint64_t now_ns);
+void addr_free(struct addr *a);
+
+/* ---- GIDs: an index never shifts; a removed GID stays, unusable for new AHs, while anything refers to it. ---- */
+/* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero, prefix). */
+int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
+int addr_gid_remove(struct addr *a, uint32_t index);
+/* false when the slot is empty. */
+bool addr_gid_get(const struct addr *a, uint32_t index, struct gid *gid, uint16_t *vlan);
+uint32_t addr_gid_slots(const struct addr *a);
+/* Whether a packet to gid on vlan is for us. Hot path: called for each packet. */
+bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
+
+/* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. ---- */
+int addr_route_add(struct addr *a, const struct gid *network, unsigned prefix_len, const struct gid *gateway);
+int addr_route_remove(struct addr *a, const struct gid *network, unsigned prefix_len);
+
+/* ---- Address handles ---- */
+enum ah_state {
+	AH_RESOLVING, /* wait: nothing can be sent yet */
+	AH_READY,
+	AH_UNREACHABLE, /* no answer to the last round of questions; becomes ready if one comes */
+	AH_NO_ROUTE,
+};
+
+struct ah_fields {
+	uint32_t sgid_index;
+	struct gid dgid;
+	uint8_t traffic_class, hop_limit; /* hop_limit 0: 64 */
+	uint32_t flow_label;              /* 20 bits; IPv4: it only feeds the UDP source port, which the caller computes */
+	uint8_t priority;                 /* SL, becomes the 802.1Q PCP */
+	uint16_t udp_src_port;
+};
+
+/* Embedded in its owner (a QP, later a UD WR's destination). Holds a reference to its GID and neighbour until ah_close. */
+struct ah {
+	struct template template; /* complete once the state has been AH_READY */
+	struct gid sgid, dgid;
+	uint16_t vlan;
+	uint8_t state;       /* enum ah_state; read it before each packet */
+	bool is_local;       /* dgid is one of ours: loop back, never onto the wire */
+	uint32_t sgid_index;
+	struct neigh *neigh;
+	struct ah *next, **at;                 /* among the AHs of its neighbour */
+	void (*on_changed)(struct ah *ah);     /* state changed; may be NULL */
+	struct addr *addr;
+};
+
+/* Starts resolution if needed. 0 (look at ah->state), -EINVAL (no such GID, address families differ, multicast dgid), -ENETUNREACH (no route), -ENOBUFS (too many pending). */
+int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns);
+void ah_close(struct ah *ah);
+
+/* ---- Packets ---- */
+/* p->kind is not PACKET_ROCE. Learns and answers as the mode wants. */
+enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p);
+/* Writes the next frame that waits (replies first, then questions) into at least 2,048 bytes; 0 when none waits. */
+uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room);
+bool addr_has_tx(const struct addr *a);
+
+/* ---- ADDR_SHARED ---- */
+/* The next address the kernel should resolve, and on which GID's link; false when there is none. */
+bool addr_next_question(struct addr *a, struct gid *next_hop, struct gid *source);
+/* The kernel knows (mac) or knows that it is not reachable (mac NULL). Also usable in ADDR_OWN for static neighbours (is_static: never asked again). */
+int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const uint8_t *mac, bool is_static, uint64_t now_ns);
+
+/* Counters for show and tests. */
+struct addr_stats {
+	uint64_t asked, told, learned, failed, pending_refused, reply_full;
+	uint32_t neighbours, pending;
+};
+void addr_stats(const struct addr *a, struct addr_stats *s);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the client library needs of the other side, whichever it is: an engine in this process, a core in a test, later a daemon behind a socket. */
+#ifndef UROCE_SESSION_H
+#define UROCE_SESSION_H
+
+#include <stdint.h>
+
+#include "msg.h"
+
+struct uroce_context;
+struct uroce_open_attr;
+
+struct session_ops {
+	/* Carries out a request and fills rep (status included). Returns 0, or -ENODEV when the engine is gone. Any thread. */
+	int (*call)(void *session, const struct abi_req *req, struct abi_rep *rep);
+	/* The client's mapping of an arena. Arena 0: struct abi_engine_page at 0, struct abi_doorbells at 4096. */
+	int (*region)(void *session, uint32_t arena, void **base, uint64_t *bytes);
+	/* The engine sleeps and a doorbell was rung. Any thread. */
+	void (*wake)(void *session);
+	/* Runs the engine once; NULL unless the mode is inline. */
+	int (*poll)(void *session);
+	int (*async_fd)(void *session);
+	void (*close)(void *session);
+};
+
+/* Exported by liburoce-engine under this name: device is the whole string given to uroce_open. */
+typedef int uroce_engine_session_open_fn(const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session);
+#define UROCE_ENGINE_SESSION_OPEN "uroce_engine_session_open"
+
+/* A context over any session; takes the session over (closes it with the context, or at once when this fails). For tests, and for uroce_open. */
+int context_open(const struct session_ops *ops, void *session, const struct uroce_open_attr *attr, struct uroce_context **out);
+
+#endif

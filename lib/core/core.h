@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole stack as a machine. Frames and the time come in, frames and the next deadline go out; there is no I/O, no clock and no thread in here. One
+ * core is driven by one thread at a time: an engine's poll core, an inline program, a simulator, a fuzzer.
+ *
+ *     for (;;) {
+ *         now = clock();
+ *         core_rx(core, now, frames that came, n);
+ *         core_run(core, now);                          timers, doorbells, WQEs
+ *         n = core_tx(core, now, empty frames, room);   send the first n
+ *         sleep until core_next(core) if nothing happened
+ *     }
+ */
+#ifndef UROCE_CORE_H
+#define UROCE_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "addr.h"
+#include "drop.h"
+#include "log.h"
+#include "msg.h"
+
+struct core;
+struct core_client;
+
+#define CORE_FRAME_MAX 4226u /* largest frame the core builds: HEADERS_MAX + 4096 + pad + ICRC, without FCS */
+
+struct core_frame {
+	uint8_t *data;
+	uint32_t len;      /* bytes of the frame (rx: that came; tx: that core_tx wrote) */
+	uint32_t room;     /* tx: bytes available at data */
+	uint16_t vlan_tci; /* rx: tag that the port stripped, VLAN_NONE else */
+	void *cookie;      /* the caller's */
+};
+
+/* What the outside does for the core. Slow path only. */
+struct core_hooks {
+	/* A region both engine and client can map, zeroed, page aligned; *fd its memfd or -1. 0 or negative errno. */
+	int (*region_new)(void *arg, uint64_t bytes, void **base, int *fd);
+	void (*region_free)(void *arg, void *base, uint64_t bytes, int fd);
+	void *arg;
+};
+
+struct core_config {
+	char name[ABI_NAME_MAX];
+	uint8_t mode;             /* as in struct abi_device */
+	struct addr_config addr;
+	uint32_t core_index;      /* in the low CORE_INDEX_BITS bits of each QPN */
+	uint32_t max_frame;       /* bytes of the largest frame the port carries, without FCS */
+	uint32_t max_qp, max_cq, max_mr; /* 0: 65536, 65536, 65536 */
+	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
+	uint64_t seed;            /* 0: unpredictable; else everything random in the core follows from it (tests) */
+	const struct log *log;
+	struct core_hooks hooks;  /* NULL functions: memfd regions of the core's own */
+};
+#define CORE_INDEX_BITS 4u
+
+/* 0; -EINVAL with a log line: max_frame cannot carry a path MTU of 256; -ENOMEM. */
+int core_new(struct core **out, const struct core_config *config, uint64_t now_ns);
+void core_free(struct core *c);
+struct addr *core_addr(struct core *c);
+
+/* ---- data path ---- */
+/* Takes n frames, in order; the buffers are the caller's again afterwards. */
+void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, unsigned n);
+/* Timers, doorbells, new WQEs. */
+void core_run(struct core *c, uint64_t now_ns);
+/* Fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
+unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n);
+/* When core_run has to be called at the latest: now_ns or less when there is work at once, WHEEL_NEVER when only a packet or a doorbell can bring some. */
+uint64_t core_next(const struct core *c);
+/* Going to sleep: set before the last look at the doorbells, clear after waking; clients then call the wake-up of their session after ringing. */
+void core_set_sleeping(struct core *c, bool sleeping);
+
+/* ---- clients and control ---- */
+int core_client_new(struct core *c, struct core_client **out);
+/* Frees every object of the client and flushes nothing: the client is gone. */
+void core_client_free(struct core_client *k);
+/* Carries out one request; always fills rep. Called by the thread that drives the core. */
+void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep);
+/* Region behind an arena number of this client: *base is the core's mapping. -ENOENT. Arena 0 holds struct abi_engine_page at offset 0 and struct abi_doorbells at 4096. */
+int core_client_region(const struct core_client *k, uint32_t arena, void **base, uint64_t *bytes, int *fd);
+/* Reading end of the client's async event pipe. */
+int core_client_async_fd(const struct core_client *k);
+
+/* ---- counters ---- */
+struct core_stats {
+	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
+	uint64_t loopback_packets;
+	uint64_t wqes, cqes, events;
+	uint64_t doorbells;
+	uint32_t qps, cqs, mrs, clients;
+	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */
+};
+const struct drop_counters *core_drops(const struct core *c);
+void core_stats(const struct core *c, struct core_stats *s);
+/* Called with each frame that the core accepts, drops or builds, and why; NULL: off. For captures and tests. */
+void core_set_tap(struct core *c, void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why), void *arg);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A GID (IBA vol. 1, 4.1.1): on RoCEv2 an IPv6 address, or an IPv4 address mapped into ::ffff:0:0/96 (annex A17.4.1). Bytes as on the wire. */
+#ifndef UROCE_GID_H
+#define UROCE_GID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct gid {
+	_Alignas(8) uint8_t b[16];
+};
+
+#define GID_TEXT_MAX 46
+
+static inline bool gid_is_equal(const struct gid *a, const struct gid *b)
+{
+	uint64_t x[2], y[2];
+	memcpy(x, a->b, 16);
+	memcpy(y, b->b, 16);
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+static inline bool gid_is_ip4(const struct gid *g)
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+	return !memcmp(g->b, mapped, 12);
+}
+
+/* From four bytes in wire order. */
+static inline struct gid gid_from_ip4(const uint8_t ip[4])
+{
+	struct gid g = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ip[0], ip[1], ip[2], ip[3] } };
+	return g;
+}
+
+bool gid_is_zero(const struct gid *g);
+bool gid_is_multicast(const struct gid *g);  /* 224.0.0.0/4 or ff00::/8 */
+bool gid_is_link_local(const struct gid *g); /* fe80::/10 */
+/* "10.0.0.1" or "fd00::1" (also "::ffff:10.0.0.1"); -EINVAL. */
+int gid_parse(const char *text, struct gid *g);
+/* IPv4-mapped ones as dotted quads. Returns text. */
+const char *gid_format(const struct gid *g, char text[GID_TEXT_MAX]);
+/* fe80::/64 with the modified EUI-64 of a MAC. */
+struct gid gid_link_local(const uint8_t mac[6]);
+
+#endif
