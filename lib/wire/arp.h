@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP (RFC 826) and the parts of Neighbour Discovery (RFC 4861) that resolve addresses, read from a packet_parse result and written as whole frames. */
+/* ARP (RFC 826) and the parts of Neighbour Discovery (RFC 4861) that resolve addresses, read from a packet_parse result and
+ * written as whole frames. */
 #ifndef UROCE_ARP_H
 #define UROCE_ARP_H
 
@@ -23,16 +24,18 @@ struct neighbour_message {
 	uint8_t mac[6];     /* ASK: the sender's; TELL: the target's */
 };
 
-/* p->kind is PACKET_ARP or PACKET_ND. DROP_ND_IGNORED for RS, RA and redirects. ND: hop limit 255, checksum, code and options are checked. */
+/* p->kind is PACKET_ARP or PACKET_ND. DROP_ND_IGNORED for RS, RA and redirects. ND: hop limit 255, checksum, code and
+ * options are checked. */
 enum drop neighbour_parse(struct neighbour_message *m, const struct packet *p);
 
-/* ASK `target` from (smac, src): ARP broadcast, or NS to the solicited-node group; unicast when dmac is not NULL. Returns the frame's length. */
+/* ASK `target` from (smac, src): ARP broadcast, or NS to the solicited-node group; unicast when dmac is not NULL. Returns
+ * the frame's length. */
 uint32_t neighbour_write_ask(uint8_t *frame, const uint8_t smac[6], const uint8_t *dmac, uint16_t vlan, const struct gid *src, const struct gid *target);
 /* TELL dst at dmac that `target` is at smac. ND: flags Solicited (unless dst is the all-nodes group) and Override. */
 uint32_t neighbour_write_tell(uint8_t *frame, const uint8_t smac[6], const uint8_t dmac[6], uint16_t vlan, const struct gid *target, const struct gid *dst);
 
-/* The answer to an echo request (p->kind PACKET_ECHO4 or PACKET_ECHO6) with its payload, from smac back to where it came from; our address is p->dst. Returns the frame's length,
- * 0 when it does not fit into room. */
+/* The answer to an echo request (p->kind PACKET_ECHO4 or PACKET_ECHO6) with its payload, from smac back to where it came
+ * from; our address is p->dst. Returns the frame's length, 0 when it does not fit into room. */
 uint32_t echo_write_reply(uint8_t *frame, uint32_t room, const uint8_t smac[6], const struct packet *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building packets: the L2-L4 template that an address handle keeps, and the transport headers behind it. Hot path: inline, no checks; the
- * caller has room (HEADERS_MAX + payload + 3 + ICRC_LEN). */
+/* Building packets: the L2-L4 template that an address handle keeps, and the transport headers behind it. Hot path: inline,
+ * no checks; the caller has room (HEADERS_MAX + payload + 3 + ICRC_LEN). */
 #ifndef UROCE_BUILD_H
 #define UROCE_BUILD_H
 
@@ -114,7 +114,8 @@ static inline uint8_t *template_lay(uint8_t *frame, const struct template *t)
 	return frame + t->len;
 }
 
-/* Ends a packet: `end` is the byte behind the pad. Sets both lengths and the IPv4 checksum, appends the ICRC, returns the frame's length. */
+/* Ends a packet: `end` is the byte behind the pad. Sets both lengths and the IPv4 checksum, appends the ICRC, returns the
+ * frame's length. */
 static inline uint32_t packet_finish(uint8_t *frame, const struct template *t, uint8_t *end)
 {
 	uint8_t *l3 = frame + t->l3_offset;

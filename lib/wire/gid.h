@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A GID (IBA vol. 1, 4.1.1): on RoCEv2 an IPv6 address, or an IPv4 address mapped into ::ffff:0:0/96 (annex A17.4.1). Bytes as on the wire. */
+/* A GID (IBA vol. 1, 4.1.1): on RoCEv2 an IPv6 address, or an IPv4 address mapped into ::ffff:0:0/96 (annex A17.4.1). Bytes
+ * as on the wire. */
 #ifndef UROCE_GID_H
 #define UROCE_GID_H
 

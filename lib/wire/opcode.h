@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The opcode table of IBA vol. 1, 9.2.1 (table 38) with annexes A14 (XRC) and A17 (CNP): what each opcode of RC, UC, UD, XRC and the CNP
- * is and which headers it carries. The rest of the stack asks the row; the raw byte stays in the parser and the builder. */
+/* The opcode table of IBA vol. 1, 9.2.1 (table 38) with annexes A14 (XRC) and A17 (CNP): what each opcode of RC, UC, UD, XRC
+ * and the CNP is and which headers it carries. The rest of the stack asks the row; the raw byte stays in the parser and the
+ * builder. */
 #ifndef UROCE_OPCODE_H
 #define UROCE_OPCODE_H
 
@@ -56,8 +57,8 @@ static inline const struct opcode *opcode_of(uint8_t byte)
 	return o->name ? o : 0;
 }
 
-/* The opcode byte of a packet to be sent: `flags` is a combination of FIRST, LAST, IMMEDIATE, INVALIDATE as they apply; returns the row,
- * NULL when the service has no such opcode. Constant time. */
+/* The opcode byte of a packet to be sent: `flags` is a combination of FIRST, LAST, IMMEDIATE, INVALIDATE as they apply;
+ * returns the row, NULL when the service has no such opcode. Constant time. */
 const struct opcode *opcode_find(enum service service, enum message message, unsigned flags);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The whole-packet parser: a frame becomes a typed value or a drop reason, and everything above decides on the value. It reads no byte
- * outside [frame, frame + len), and packet_parse has checked every length that the value carries. All integers are in host order. */
+/* The whole-packet parser: a frame becomes a typed value or a drop reason, and everything above decides on the value. It
+ * reads no byte outside [frame, frame + len), and packet_parse has checked every length that the value carries. All integers
+ * are in host order. */
 #ifndef UROCE_PACKET_H
 #define UROCE_PACKET_H
 
@@ -78,9 +79,9 @@ struct packet_filter {
 	bool promiscuous;   /* take frames to any MAC (captures, tests) */
 };
 
-/* vlan_tci: the tag that the port stripped, or VLAN_NONE. filter NULL: everything. Checks, in this order: Ethernet, VLAN, IP, UDP (or ARP,
- * ICMP), BTH, extension headers, pad, lengths. Not the ICRC (packet_is_icrc_ok), not whether an address or QP is ours.
- * RoCEv1 (0x8915) and other Ethertypes are DROP_ETHERTYPE; multicast MACs pass (the GID decides). */
+/* vlan_tci: the tag that the port stripped, or VLAN_NONE. filter NULL: everything. Checks, in this order: Ethernet, VLAN,
+ * IP, UDP (or ARP, ICMP), BTH, extension headers, pad, lengths. Not the ICRC (packet_is_icrc_ok), not whether an address or
+ * QP is ours. RoCEv1 (0x8915) and other Ethertypes are DROP_ETHERTYPE; multicast MACs pass (the GID decides). */
 enum drop packet_parse(struct packet *p, const uint8_t *frame, uint32_t len, uint16_t vlan_tci, const struct packet_filter *filter);
 
 /* Whether the ICRC of a PACKET_ROCE is right (IBA vol. 1, 7.8.1 with annex A17.3.3). */
@@ -92,8 +93,8 @@ static inline bool packet_is_ce(const struct packet *p)
 	return (p->tos & 3) == 3;
 }
 
-/* Writes one line, at most len bytes with its terminator, for any frame at all: decoded as far as it can be, then the drop reason, if any.
- * Returns what snprintf would. */
+/* Writes one line, at most len bytes with its terminator, for any frame at all: decoded as far as it can be, then the drop
+ * reason, if any. Returns what snprintf would. */
 int packet_print(char *text, uint32_t len, const uint8_t *frame, uint32_t frame_len, uint16_t vlan_tci);
 
 #endif

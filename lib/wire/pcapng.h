@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing pcapng (draft-ietf-opsawg-pcapng): one section, one Ethernet interface with nanosecond time stamps, and a comment per packet. Bytes into a
- * FILE of the caller's; needs no DPDK, so that the simulator can use it too. */
+/* Writing pcapng (draft-ietf-opsawg-pcapng): one section, one Ethernet interface with nanosecond time stamps, and a comment
+ * per packet. Bytes into a FILE of the caller's; needs no DPDK, so that the simulator can use it too. */
 #ifndef UROCE_PCAPNG_H
 #define UROCE_PCAPNG_H
 
