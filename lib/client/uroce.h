@@ -16,6 +16,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct uroce_context;
 struct uroce_pd;
@@ -269,6 +270,7 @@ int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *e
 int uroce_qp_counters(struct uroce_qp *qp, uint64_t *value, unsigned n); /* returns how many there are */
 const char *uroce_qp_counter_name(unsigned i);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The objects behind the public handles, and what the files of this floor offer each other. All of it lives in the program's own memory; only what the pointers `ring`, `slots`, `cqes`,
+ * `page` and `doorbells` lead to is shared with the engine.
+ *
+ * Locks. `control` is held over every control call and guards reference counts and pool blocks. `events` guards the table of live objects and the event counts, is never held over
+ * anything that waits for the engine, and is taken inside `control`, never the other way round. Posting and polling take neither. */
+#ifndef UROCE_CLIENT_H
+#define UROCE_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "cqe.h"
+#include "log.h"
+#include "msg.h"
+#include "ring.h"
+#include "session.h"
+#include "uroce.h"
+#include "wqe.h"
+
+#define CLIENT_LINE 64
+
+/* ---- objects ---- */
+enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_QP, OBJECT_KINDS };
+
+/* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so that an event of a destroyed object can never be taken for one
+ * of a new object at the same address. */
+struct object {
+	uint64_t cookie;
+	struct uroce_context *ctx;
+	uint32_t handle; /* the engine's */
+	enum object_kind kind;
+	UT_hash_handle hh;
+};
+
+/* size bytes, zeroed and aligned to a cache line, entered into the table of live objects. NULL: out of memory. */
+void *object_new(struct uroce_context *ctx, enum object_kind kind, size_t size);
+/* Takes it out of the table: events that name it are skipped from now on. Its memory stays. */
+void object_retire(struct object *o);
+/* Retires it if that is still to be done, and frees it. */
+void object_free(struct object *o);
+/* NULL when no live object of this kind has the cookie. The caller holds ctx->events. */
+struct object *object_find(struct uroce_context *ctx, enum object_kind kind, uint64_t cookie);
+/* Frees all that are left, and says in *count how many of each kind there were. */
+void object_free_all(struct uroce_context *ctx, unsigned count[OBJECT_KINDS]);
+
+/* ---- context ---- */
+struct client_log {
+	struct log log;
+	void (*write)(void *arg, int level, const char *line);
+	void *arg;
+};
+
+struct uroce_context {
+	const struct session_ops *ops;
+	void *session;
+	struct abi_engine_page *page;
+	struct abi_doorbells *doorbells;
+	struct client_log log;
+	pthread_mutex_t control;
+	uint32_t sequence;        /* of the last request */
+	struct abi_device device; /* as it was when the context was opened */
+	void *blocks;             /* tree (tsearch) of pool blocks */
+	pthread_mutex_t events;
+	pthread_cond_t acked;
+	struct object *objects;
+	uint64_t last_cookie;
+};
+
+struct uroce_pd {
+	struct object o;
+	uint32_t refs; /* MRs and QPs */
+};
+
+/* A piece of pool memory that uroce_alloc gave out. */
+struct memory_block {
+	uint8_t *base;
+	uint64_t bytes;
+	uint32_t handle;
+	uint32_t refs; /* MRs in it */
+};
+
+struct uroce_mr {
+	struct object o;
+	struct uroce_pd *pd;
+	struct memory_block *block; /* NULL: direct memory */
+	uint32_t lkey, rkey;
+};
+
+struct uroce_channel {
+	struct object o;
+	int fd; /* the session's: it is closed by the other side of the call */
+	uint32_t refs; /* CQs */
+};
+
+struct uroce_cq {
+	struct object o;
+	struct uroce_channel *channel;
+	void *user;
+	uint32_t refs; /* QPs, twice when both queues of one use it */
+	uint64_t events_delivered, events_acked;
+	/* the polling thread's */
+	_Alignas(CLIENT_LINE) struct abi_cqe *cqes;
+	struct abi_ring *ring;
+	struct abi_engine_page *page;
+	uint32_t head;  /* CQEs taken */
+	uint32_t slots; /* power of two; its bit of the head is the pass: odd or even */
+};
+
+/* One SQ or RQ, the posting thread's. */
+struct post_queue {
+	struct abi_ring *ring;
+	uint8_t *slots;
+	uint32_t tail;       /* WQEs posted */
+	uint32_t head;       /* slots free again, as last read */
+	uint32_t count;      /* slots, power of two */
+	uint32_t slot_bytes;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	struct log_limit refusals;
+};
+
+struct uroce_qp {
+	struct object o;
+	struct uroce_pd *pd;
+	struct uroce_cq *send_cq, *recv_cq;
+	void *user;
+	struct uroce_qp_cap cap;
+	uint32_t qpn;
+	uint32_t gid_index;  /* of the last uroce_qp_endpoint */
+	/* what both queues read and only control calls write */
+	_Alignas(CLIENT_LINE) struct abi_engine_page *page;
+	struct abi_doorbells *doorbells;
+	uint64_t max_msg_bytes;
+	uint32_t doorbell;
+	uint32_t always_flags; /* enum abi_send_flag, set on every send */
+	_Atomic uint32_t state; /* enum uroce_qp_state, as far as this side knows */
+	_Alignas(CLIENT_LINE) struct post_queue sq;
+	_Alignas(CLIENT_LINE) struct post_queue rq;
+};
+
+void context_log_init(struct client_log *log, const struct uroce_open_attr *attr);
+static inline const struct log *context_log(const struct uroce_context *ctx)
+{
+	return &ctx->log.log;
+}
+void context_lock(struct uroce_context *ctx);
+void context_unlock(struct uroce_context *ctx);
+/* One request and its reply; a refusal is logged with the engine's own words. The caller holds ctx->control. 0, or the reply's negative status, or -ENODEV, or -EPROTO. */
+int context_call(struct uroce_context *ctx, struct abi_req *req, struct abi_rep *rep);
+/* The same for requests that only name a handle and are answered by a status. An engine that is gone has let go of everything: 0. */
+int context_call_handle(struct uroce_context *ctx, enum abi_msg type, uint32_t handle);
+int context_query_device(struct uroce_context *ctx, struct abi_device *device);
+/* The address of a range of an arena. -EPROTO with a log line when it does not lie in there. */
+int context_region(struct uroce_context *ctx, uint32_t arena, uint64_t offset, uint64_t bytes, void **out);
+/* The control block and slots of a ring that the engine made. slot_bytes: what is needed at least. */
+int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring, void **slots);
+
+/* ---- between files ---- */
+/* engine_library.c: the engine's side of a device string. 0, or a negative errno with a log line. */
+int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session);
+/* completion.c: forgets the CQEs of a QP that are there and not polled yet. */
+void completion_purge(struct uroce_cq *cq, uint32_t qpn);
+/* memory.c: frees the blocks that are left. */
+void memory_free_all(struct uroce_context *ctx);
+/* qp_client.c: the enum of a path MTU in bytes, 0 when there is none, and back. */
+uint8_t qp_client_mtu_code(uint32_t bytes);
+uint32_t qp_client_mtu_bytes(uint32_t code);
+/* qp_client.c: as uroce_qp_modify, but the caller holds ctx->control. */
+int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask);
+/* strings.c: a template of one sentence about a cause; {peer}, {sent} and {rnr_sent} stand for the peer's address and QP and the number of transmissions. Never NULL. */
+const char *strings_cause_sentence(uint32_t cause);
+
+#endif

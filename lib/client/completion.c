@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program's side of a completion queue (IBA vol. 1, 10.2.6, 11.4.2): taking CQEs out of the ring and arming. Making CQEs and firing are the engine's; reading events is channel.c's.
+ * Invariant: slots from `head` on whose phase is that of the head's pass belong to this side until the head is published; the engine writes none of them before. */
+#include <errno.h>
+
+#include "client.h"
+
+#define CQE_PURGED UINT32_MAX /* in qpn: of a QP that is gone. No QPN has more than 24 bits. */
+
+/* 1 in even passes over the ring, 0 in odd ones; the 32-bit index wraps after an even number of passes. */
+static inline uint32_t get_phase(const struct uroce_cq *cq, uint32_t index)
+{
+	return !(index & cq->slots);
+}
+
+/* ---- creation ---- */
+
+static int create_locked(struct uroce_cq *cq, uint32_t entries)
+{
+	struct uroce_context *ctx = cq->o.ctx;
+	struct abi_req req = { .type = ABI_CREATE_CQ, .create_cq = { .entries = entries, .channel = cq->channel ? cq->channel->o.handle : 0, .cookie = cq->o.cookie } };
+	struct abi_rep rep;
+	void *cqes;
+	int err = context_call(ctx, &req, &rep);
+	if (err)
+		return err;
+	cq->o.handle = rep.handle;
+	err = context_ring(ctx, &rep.cq.ring, sizeof(struct abi_cqe), &cq->ring, &cqes);
+	if (!err && (rep.cq.ring.slot_bytes != sizeof(struct abi_cqe) || rep.cq.ring.slots < entries))
+		err = -EPROTO;
+	if (err) {
+		context_call_handle(ctx, ABI_DESTROY_CQ, rep.handle);
+		return err;
+	}
+	cq->cqes = cqes;
+	cq->slots = rep.cq.ring.slots;
+	cq->page = ctx->page;
+	cq->head = atomic_load_explicit(&cq->ring->client_index, memory_order_relaxed);
+	if (cq->channel)
+		cq->channel->refs++;
+	return 0;
+}
+
+int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_channel *ch, void *user, struct uroce_cq **out)
+{
+	struct uroce_cq *cq;
+	int err;
+	if (!entries || (ch && ch->o.ctx != ctx)) {
+		log_write(context_log(ctx), LOG_WARN, "CQ: %s", entries ? "the channel belongs to another context" : "0 entries asked for, at least 1 is needed");
+		return -EINVAL;
+	}
+	cq = object_new(ctx, OBJECT_CQ, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->channel = ch;
+	cq->user = user;
+	context_lock(ctx);
+	err = create_locked(cq, entries);
+	context_unlock(ctx);
+	if (err) {
+		object_free(&cq->o);
+		return err;
+	}
+	*out = cq;
+	return 0;
+}
+
+/* Events that were handed to the program name the CQ: it stays until they are acknowledged. Those that still wait in the pipe are skipped when they are read. */
+static void wait_for_acks(struct uroce_cq *cq)
+{
+	struct uroce_context *ctx = cq->o.ctx;
+	object_retire(&cq->o);
+	pthread_mutex_lock(&ctx->events);
+	while (cq->events_acked < cq->events_delivered)
+		pthread_cond_wait(&ctx->acked, &ctx->events);
+	pthread_mutex_unlock(&ctx->events);
+}
+
+int uroce_cq_destroy(struct uroce_cq *cq)
+{
+	struct uroce_context *ctx;
+	int err;
+	if (!cq)
+		return 0;
+	ctx = cq->o.ctx;
+	context_lock(ctx);
+	if (cq->refs) {
+		log_write(context_log(ctx), LOG_WARN, "CQ still used by %u queues of QPs: destroy those first", cq->refs);
+		err = -EBUSY;
+	} else {
+		err = context_call_handle(ctx, ABI_DESTROY_CQ, cq->o.handle);
+	}
+	if (!err && cq->channel)
+		cq->channel->refs--;
+	context_unlock(ctx);
+	if (err)
+		return err;
+	wait_for_acks(cq);
+	object_free(&cq->o);
+	return 0;
+}
+
+void *uroce_cq_user(const struct uroce_cq *cq)
+{
+	return cq->user;
+}
+
+/* ---- polling ---- */
+
+static inline void fill_wc(struct uroce_wc *wc, const struct abi_cqe *e)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = (enum uroce_wc_status)e->status;
+	wc->opcode = (enum uroce_wc_opcode)e->opcode;
+	wc->byte_len = e->byte_len;
+	wc->qpn = e->qpn;
+	wc->src_qpn = e->src_qpn;
+	wc->imm = e->imm;
+	wc->flags = e->flags & (UROCE_WC_HAS_GRH | UROCE_WC_HAS_IMM);
+	wc->vendor_error = e->vendor_error;
+}
+
+int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
+{
+	const uint32_t mask = cq->slots - 1;
+	uint32_t head = cq->head;
+	unsigned got = 0;
+	while (got < n) {
+		const struct abi_cqe *e = &cq->cqes[head & mask];
+		/* Acquire: the body that the engine wrote before the phase is visible to what follows. */
+		if (atomic_load_explicit(&e->phase, memory_order_acquire) != get_phase(cq, head))
+			break;
+		head++;
+		if (__builtin_expect(e->qpn == CQE_PURGED, 0))
+			continue;
+		fill_wc(&wc[got++], e);
+	}
+	if (head != cq->head) {
+		cq->head = head;
+		/* Release: our reads of these slots come before the engine may see them as free. Once per call, since the engine's next look at this line costs it a miss. */
+		atomic_store_explicit(&cq->ring->client_index, head, memory_order_release);
+	}
+	if (__builtin_expect(!got && n && atomic_load_explicit(&cq->page->dead, memory_order_relaxed), 0))
+		return -ENODEV;
+	return (int)got;
+}
+
+void completion_purge(struct uroce_cq *cq, uint32_t qpn)
+{
+	const uint32_t mask = cq->slots - 1;
+	for (uint32_t i = cq->head; i - cq->head < cq->slots; i++) {
+		struct abi_cqe *e = &cq->cqes[i & mask];
+		if (atomic_load_explicit(&e->phase, memory_order_acquire) != get_phase(cq, i))
+			break;
+		if (e->qpn == qpn)
+			e->qpn = CQE_PURGED;
+	}
+}
+
+int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only)
+{
+	uint32_t none = ABI_ARM_NONE;
+	if (!cq->channel) {
+		log_write(context_log(cq->o.ctx), LOG_WARN, "CQ armed that has no channel: give it one at creation");
+		return -EINVAL;
+	}
+	/* Any outranks solicited (IBA vol. 1, 11.4.2.2): a weaker request never takes the place of a stronger one that has not fired. */
+	if (solicited_only)
+		atomic_compare_exchange_strong(&cq->ring->arm, &none, ABI_ARM_SOLICITED);
+	else
+		atomic_store(&cq->ring->arm, ABI_ARM_ANY);
+	/* The arm word is visible before the program's next poll reads a phase; the engine writes a phase, fences, then takes the arm word. So either the engine sees the arm or the poll sees the
+	 * CQE, and no event is lost (known-bugs 44). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return 0;
+}
