@@ -4,57 +4,27 @@
  * atomic datagram), IEEE 802.1Q. */
 #include "build.h"
 
-enum { ETHERTYPE_IP4 = 0x0800, ETHERTYPE_IP6 = 0x86dd, ETHERTYPE_VLAN = 0x8100, PROTOCOL_UDP = 17, IP4_DF = 0x4000 };
-
-static void write_ip4(struct template *t, const struct template_fields *f)
-{
-	uint8_t *ip = t->b + t->l3_offset;
-	ip[0] = 0x45;
-	ip[1] = f->tos;
-	put_be16(ip + 6, IP4_DF);
-	ip[8] = f->ttl;
-	ip[9] = PROTOCOL_UDP;
-	memcpy(ip + 12, f->src.b + 12, 4);
-	memcpy(ip + 16, f->dst.b + 12, 4);
-	t->ip4_sum = 0;
-	for (unsigned i = 0; i < 20; i += 2)
-		t->ip4_sum += get_be16(ip + i);
-}
-
-static void write_ip6(struct template *t, const struct template_fields *f)
-{
-	uint8_t *ip = t->b + t->l3_offset;
-	put_be32(ip, 6u << 28 | (uint32_t)f->tos << 20 | (f->flow_label & 0xfffff));
-	ip[6] = PROTOCOL_UDP;
-	ip[7] = f->ttl;
-	memcpy(ip + 8, f->src.b, 16);
-	memcpy(ip + 24, f->dst.b, 16);
-}
+#include "protocol.h"
 
 void template_build(struct template *t, const struct template_fields *f)
 {
+	struct ip_fields ip = { f->tos, f->ttl, PROTOCOL_UDP, f->flow_label, 0, &f->src, &f->dst };
 	bool is_ip4 = gid_is_ip4(&f->dst);
-	unsigned at = 12;
+	uint16_t tci = f->vlan == VLAN_NONE ? VLAN_NONE : (uint16_t)((f->priority & 7) << 13 | (f->vlan & 0xfff));
 
 	memset(t, 0, sizeof(*t));
-	memcpy(t->b, f->dmac, 6);
-	memcpy(t->b + 6, f->smac, 6);
-	if (f->vlan != VLAN_NONE) {
-		put_be16(t->b + at, ETHERTYPE_VLAN);
-		put_be16(t->b + at + 2, (uint16_t)((f->priority & 7) << 13 | (f->vlan & 0xfff)));
-		at += 4;
-	}
-	put_be16(t->b + at, is_ip4 ? ETHERTYPE_IP4 : ETHERTYPE_IP6);
-	t->l3_offset = (uint8_t)(at + 2);
+	uint8_t *l3 = ethernet_write(t->b, f->dmac, f->smac, tci, is_ip4 ? ETHERTYPE_IP4 : ETHERTYPE_IP6);
+	uint8_t *udp = is_ip4 ? ip4_write(l3, &ip) : ip6_write(l3, &ip);
+	put_be16(udp, f->udp_src_port);
+	put_be16(udp + 2, ROCE_UDP_PORT);
+	t->len = (uint8_t)(udp + UDP_LEN - t->b);
+	t->l3_offset = (uint8_t)(l3 - t->b);
 	t->ip_version = is_ip4 ? 4 : 6;
-	if (is_ip4)
-		write_ip4(t, f);
-	else
-		write_ip6(t, f);
-	at = t->l3_offset + (is_ip4 ? 20 : 40);
-	put_be16(t->b + at, f->udp_src_port);
-	put_be16(t->b + at + 2, ROCE_UDP_PORT);
-	t->len = (uint8_t)(at + 8);
+	if (is_ip4) {
+		put_be16(l3 + 2, 0);
+		for (unsigned i = 0; i < IP4_LEN; i += 2)
+			t->ip4_sum += get_be16(l3 + i);
+	}
 }
 
 void template_set_dmac(struct template *t, const uint8_t dmac[6])

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ICMP echo of both versions, and telling ND messages from the rest of ICMPv6. Owns the ICMP checksum; what ND says is in
- * nd.c, whether an address is ours is addr's business. RFC 792, RFC 4443, RFC 4861 (the message types). */
+ * nd.c, whether an address is ours is addr's business.
+ * RFC 792, RFC 4443, RFC 4861 (the message types). */
 #include "icmp.h"
 
 #include "arp.h"
-#include "bytes.h"
-#include "checksum.h"
+#include "protocol.h"
 
-enum {
-	PROTOCOL_ICMP = 1, PROTOCOL_ICMP6 = 58,
-	ECHO_REQUEST = 8, ECHO_REPLY = 0, ECHO6_REQUEST = 128, ECHO6_REPLY = 129,
-	HEADER_LEN = 8, REPLY_TTL = 64,
-	ETHERTYPE_IP4 = 0x0800, ETHERTYPE_IP6 = 0x86dd, ETHERTYPE_VLAN = 0x8100,
-};
+enum { REPLY_TTL = 64 };
 
 static enum drop parse_icmp4(struct packet *p, const uint8_t *icmp, uint32_t len)
 {
 	if (checksum_fold(checksum_add(0, icmp, len)) != 0xffff)
 		return DROP_ICMP_MALFORMED;
-	if (icmp[0] != ECHO_REQUEST)
+	if (icmp[0] != ICMP_ECHO_REQUEST)
 		return DROP_ICMP_IGNORED;
 	if (icmp[1])
 		return DROP_ICMP_MALFORMED;
@@ -35,7 +30,7 @@ static enum drop parse_icmp6(struct packet *p, const uint8_t *icmp, uint32_t len
 		p->kind = PACKET_ND;
 		return DROP_NONE;
 	}
-	if (icmp[0] != ECHO6_REQUEST)
+	if (icmp[0] != ICMP6_ECHO_REQUEST)
 		return DROP_ICMP_IGNORED;
 	if (icmp[1])
 		return DROP_ICMP_MALFORMED;
@@ -49,9 +44,33 @@ static enum drop parse_icmp6(struct packet *p, const uint8_t *icmp, uint32_t len
 enum drop icmp_parse(struct packet *p, const uint8_t *icmp, uint32_t len)
 {
 	p->bth = icmp;
-	if (len < HEADER_LEN)
+	if (len < ICMP_LEN)
 		return DROP_ICMP_MALFORMED;
-	p->payload = icmp + HEADER_LEN;
-	p->payload_len = len - HEADER_LEN;
+	p->payload = icmp + ICMP_LEN;
+	p->payload_len = len - ICMP_LEN;
 	return p->ip_version == 4 ? parse_icmp4(p, icmp, len) : parse_icmp6(p, icmp, len);
+}
+
+uint32_t echo_write_reply(uint8_t *frame, uint32_t room, const uint8_t smac[6], const struct packet *p)
+{
+	bool is_ip4 = p->kind == PACKET_ECHO4;
+	uint32_t icmp_len = ICMP_LEN + p->payload_len;
+	uint32_t len = ETHERNET_LEN + (p->vlan == VLAN_NONE ? 0 : VLAN_LEN) + p->l3_header_len + icmp_len;
+	struct ip_fields ip = { p->tos, REPLY_TTL, is_ip4 ? PROTOCOL_ICMP : PROTOCOL_ICMP6, 0, (uint16_t)icmp_len, &p->dst, &p->src };
+
+	if (len > room || p->is_multicast)
+		return 0;
+	uint8_t *l3 = ethernet_write(frame, p->smac, smac, p->vlan, is_ip4 ? ETHERTYPE_IP4 : ETHERTYPE_IP6);
+	uint8_t *icmp = is_ip4 ? ip4_write(l3, &ip) : ip6_write(l3, &ip);
+	/* Identifier, sequence number and payload go back as they came. */
+	memcpy(icmp, p->bth, icmp_len);
+	icmp[0] = is_ip4 ? ICMP_ECHO_REPLY : ICMP6_ECHO_REPLY;
+	put_be16(icmp + 2, 0);
+	if (is_ip4) {
+		checksum_store(l3 + 10, checksum_add(0, l3, IP4_LEN));
+		checksum_store(icmp + 2, checksum_add(0, icmp, icmp_len));
+	} else {
+		checksum_store(icmp + 2, checksum_add(checksum_pseudo(l3 + 8, 32, PROTOCOL_ICMP6, icmp_len), icmp, icmp_len));
+	}
+	return len;
 }

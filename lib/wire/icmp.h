@@ -5,8 +5,6 @@
 
 #include "packet.h"
 
-enum { ICMP6_ROUTER_SOLICITATION = 133, ICMP6_NEIGHBOUR_SOLICITATION = 135, ICMP6_NEIGHBOUR_ADVERTISEMENT = 136, ICMP6_REDIRECT = 137 };
-
 /* icmp: behind the IP header, len bytes. Checks the checksum and sets kind, bth (the ICMP header), payload and payload_len
  * (behind its first 8 bytes). */
 enum drop icmp_parse(struct packet *p, const uint8_t *icmp, uint32_t len);

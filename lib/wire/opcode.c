@@ -110,6 +110,7 @@ const struct opcode *opcode_find(enum service service, enum message message, uns
 {
 	unsigned place = (flags & 3) | (flags >> 4 & 0xc);
 	const struct opcode *o = &opcode_table[base_of[service] + place_in_block[message][place]];
-	/* A place that the service's block leaves reserved, or that another message holds there (the CNP's block has one opcode). */
+	/* A place that the service's block leaves reserved, or that another message holds there (the CNP's block has one
+	 * opcode). */
 	return o->name && o->message == message ? o : NULL;
 }

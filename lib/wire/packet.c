@@ -7,17 +7,9 @@
 #include "packet.h"
 
 #include "bth.h"
-#include "bytes.h"
-#include "checksum.h"
 #include "icmp.h"
 #include "icrc.h"
-
-enum {
-	ETHERNET_LEN = 14, VLAN_LEN = 4, IP4_LEN = 20, IP6_LEN = 40, UDP_LEN = 8, ARP_LEN = 28,
-	ETHERTYPE_IP4 = 0x0800, ETHERTYPE_ARP = 0x0806, ETHERTYPE_VLAN = 0x8100, ETHERTYPE_IP6 = 0x86dd, ETHERTYPE_QINQ = 0x88a8,
-	IP4_FRAGMENT = 0x3fff, /* more fragments, or an offset */
-	PROTOCOL_ICMP = 1, PROTOCOL_UDP = 17, PROTOCOL_ICMP6 = 58,
-};
+#include "protocol.h"
 
 /* IPv6 extension headers (RFC 8200, 4) by protocol number. */
 static const uint8_t ip6_extension_drop[256] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames for tests: one of any opcode, every header filled with a value of its own, so that a field taken from the wrong place shows. */
+/* Frames for tests: one of any opcode, every header filled with a value of its own, so that a field taken from the wrong
+ * place shows. */
 #ifndef UROCE_TEST_FRAMES_H
 #define UROCE_TEST_FRAMES_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading captures in tests: classic pcap of either byte order, and the blocks of pcapng that our writer and the usual tools use. The whole file is held in memory. */
+/* Reading captures in tests: classic pcap of either byte order, and the blocks of pcapng that our writer and the usual tools
+ * use. The whole file is held in memory. */
 #ifndef UROCE_TEST_PCAP_FILE_H
 #define UROCE_TEST_PCAP_FILE_H
 

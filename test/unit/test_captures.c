@@ -13,8 +13,8 @@
 #include "packet.h"
 #include "pcap_file.h"
 
-/* Frames of one file by what became of them. dc: the dynamically connected transport of one vendor, whose opcodes are not in the specification; dropped by
- * opcode, but the ICRC of those is looked at all the same. */
+/* Frames of one file by what became of them. dc: the dynamically connected transport of one vendor, whose opcodes are not in
+ * the specification; dropped by opcode, but the ICRC of those is looked at all the same. */
 struct tally {
 	unsigned frames, ok, bad, dc_ok, dc_bad, v1, cut, other;
 };

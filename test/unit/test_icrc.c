@@ -10,7 +10,8 @@
 
 #include "icrc.h"
 
-/* IP packets without their ICRC, and the ICRC as it stands on the wire; derived by hand from the fields and a CRC-32 of another library. */
+/* IP packets without their ICRC, and the ICRC as it stands on the wire; derived by hand from the fields and a CRC-32 of
+ * another library. */
 static const struct vector {
 	const char *name;
 	uint32_t len;
@@ -95,7 +96,8 @@ static void test_vectors(void **state)
 	}
 }
 
-/* Every length up to well beyond those at which the computation changes its way, in a heap block that ends with the packet, and none is written to. */
+/* Every length up to well beyond those at which the computation changes its way, in a heap block that ends with the packet,
+ * and none is written to. */
 static void test_every_length(void **state)
 {
 	srand(1);

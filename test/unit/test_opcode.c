@@ -8,8 +8,9 @@
 
 #include "opcode.h"
 
-/* Table 38 of the specification once more, written down apart: extension headers by letters, in the order of the wire: d DETH, x XRCETH, r RETH,
- * a AETH, A AtomicETH, o AtomicAckETH, i immediate, v IETH, p payload; then f first, l last; then > to the responder, < to the requester. */
+/* Table 38 of the specification once more, written down apart: extension headers by letters, in the order of the wire: d
+ * DETH, x XRCETH, r RETH, a AETH, A AtomicETH, o AtomicAckETH, i immediate, v IETH, p payload; then f first, l last; then >
+ * to the responder, < to the requester. */
 static const char *const block[32] = {
 	"pf>", "p>", "pl>", "ipl>", "pfl>", "ipfl>",                       /* SEND */
 	"rpf>", "p>", "pl>", "ipl>", "rpfl>", "ripfl>",                    /* WRITE */

@@ -10,7 +10,8 @@
 static const unsigned versions[] = { 4, 6 };
 static const uint16_t vlans[] = { VLAN_NONE, 100 };
 
-/* Parses a copy in a heap block that ends with the frame, so that a sanitizer sees any read beyond it. *is_ok: the ICRC, for an accepted frame. */
+/* Parses a copy in a heap block that ends with the frame, so that a sanitizer sees any read beyond it. *is_ok: the ICRC, for
+ * an accepted frame. */
 static enum drop parse_exact(const uint8_t *frame, uint32_t len, bool *is_ok)
 {
 	struct packet p;
@@ -183,8 +184,8 @@ static void test_udp_length_must_be_that_of_ip(void **state)
 		}
 }
 
-/* Whether a flip of this bit leaves a frame that must be accepted: MACs, VLAN id and priority, which no CRC of ours covers, and the variant fields that no
- * other checksum covers. */
+/* Whether a flip of this bit leaves a frame that must be accepted: MACs, VLAN id and priority, which no CRC of ours covers,
+ * and the variant fields that no other checksum covers. */
 static bool is_free_bit(unsigned version, uint16_t vlan, uint32_t bit)
 {
 	uint32_t byte = bit / 8, l3 = vlan == VLAN_NONE ? 14 : 18;
