@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all QPs of a core share, and the few things they ask of it. Owned by the core; one thread. */
+#ifndef UROCE_ENV_H
+#define UROCE_ENV_H
+
+#include "addr.h"
+#include "cq.h"
+#include "drop.h"
+#include "log.h"
+#include "mr.h"
+#include "msg.h"
+#include "slab.h"
+#include "wheel.h"
+
+struct qp;
+
+/* FIFO through qp->ready_next. */
+struct qp_list {
+	struct qp *head, *tail;
+};
+
+struct qp_env {
+	uint64_t now_ns;           /* stamped once per call into the core */
+	struct wheel *wheel;
+	struct mr_table *mrs;
+	struct addr *addr;
+	const struct log *log;
+	struct log_limit peer_lines; /* lines that a peer can cause */
+	struct drop_counters drops;
+	struct slab wr_small, wr_large; /* struct wr and struct recv_wr */
+	struct qp_list ready;      /* QPs that have something to send */
+	struct cq *dirty;          /* CQs with new CQEs and a channel */
+	uint64_t cqes, wqes;
+	uint32_t window_packets;   /* most PSNs of a QP in flight */
+	void (*on_event)(struct qp_env *env, struct qp *qp, enum abi_event event);
+	void (*on_cq_overrun)(struct qp_env *env, struct cq *cq);
+	void (*on_sq_idle)(struct qp_env *env, struct qp *qp); /* its ring was found empty */
+};
+
+/* A CQ has a new CQE: look at its arm word at the end of the burst. */
+static inline void env_mark_dirty(struct qp_env *env, struct cq *cq)
+{
+	if (cq->event_fd >= 0 && !cq->is_dirty) {
+		cq->is_dirty = true;
+		cq->next_dirty = env->dirty;
+		env->dirty = cq;
+	}
+}
+
+#endif

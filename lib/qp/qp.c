@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue pair as a whole: its life, its completions, and the way into ERR. Owns what belongs to no part of it alone. Does not own the protocol (req.c, comp.c, resp.c, reply.c, retry.c) nor which state
+ * changes a program may ask for (modify.c). IBA vol. 1, 10.3.1 (states), 10.8.3, 10.8.6 (completion, flush).
+ *
+ * Invariant: completions of a queue appear in post order; in ERR every WQE that is or will be in a ring completes flushed. */
+#include "qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "comp.h"
+#include "recv.h"
+#include "reply.h"
+#include "req.h"
+#include "resp.h"
+#include "retry.h"
+
+static const struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
+
+struct wr *wr_alloc(struct qp_env *env, uint32_t body_bytes)
+{
+	bool is_large = body_bytes > WR_SMALL_BODY;
+	struct wr *w = slab_get(is_large ? &env->wr_large : &env->wr_small);
+	if (w)
+		w->is_large = is_large;
+	return w;
+}
+
+void wr_free(struct qp_env *env, void *w, bool is_large)
+{
+	slab_put(is_large ? &env->wr_large : &env->wr_small, w);
+}
+
+int qp_new(struct qp **out, const struct qp_init *init)
+{
+	struct qp *q = aligned_alloc(ABI_CACHE_LINE, (sizeof(*q) + ABI_CACHE_LINE - 1) & ~(size_t)(ABI_CACHE_LINE - 1));
+	if (!q)
+		return -ENOMEM;
+	*q = (struct qp){
+		.env = init->env, .pd = init->pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq, .qpn = init->qpn, .cap = init->cap, .cookie = init->cookie,
+		.pkey = 0xffff, .mtu_log2 = 8,
+		.req = { .sq = init->sq, .slots = init->sq_slots, .mask = init->sq_n - 1, .slot_bytes = init->sq_slot_bytes, .is_signal_all = init->signal_all,
+			.max_sge = (uint8_t)init->cap.max_send_sge, .max_inline = (uint16_t)init->cap.max_inline, .segment_psns = init->env->window_packets / 2 },
+		.rq = { .ring = init->rq, .slots = init->rq_slots, .mask = init->rq_n - 1, .slot_bytes = init->rq_slot_bytes,
+			.max_sge = (uint8_t)init->cap.max_recv_sge, .pd = init->pd },
+	};
+	q->pd->refs++;
+	q->send_cq->refs++;
+	q->recv_cq->refs++;
+	retry_init(q);
+	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release); /* receives need no doorbell but in ERR */
+	*out = q;
+	return 0;
+}
+
+/* Frees the private copies of WQEs without completing them. */
+static void forget_wrs(struct qp *q)
+{
+	while (q->flight.oldest) {
+		struct wr *w = inflight_retire(&q->flight);
+		wr_free(q->env, w, w->is_large);
+	}
+	resp_reset(q, psn_make(0));
+	reply_reset(q);
+}
+
+static void leave_ready_list(struct qp *q)
+{
+	struct qp_list *l = &q->env->ready;
+	struct qp **at = &l->head, *before = NULL;
+	if (!q->is_ready)
+		return;
+	for (; *at != q; at = &(*at)->ready_next)
+		before = *at;
+	*at = q->ready_next;
+	if (l->tail == q)
+		l->tail = before;
+	q->is_ready = false;
+}
+
+static void close_path(struct qp *q)
+{
+	if (q->has_ah)
+		ah_close(&q->ah);
+	q->has_ah = false;
+}
+
+void qp_destroy(struct qp *q)
+{
+	if (!q)
+		return;
+	leave_ready_list(q);
+	wheel_cancel(q->env->wheel, &q->retry.timer);
+	forget_wrs(q);
+	close_path(q);
+	replay_free(&q->out.replay);
+	q->pd->refs--;
+	q->send_cq->refs--;
+	q->recv_cq->refs--;
+	free(q);
+}
+
+uint64_t qp_bytes(const struct qp *q)
+{
+	return sizeof(*q) + q->out.replay.room * sizeof(struct replay_record);
+}
+
+void qp_reset(struct qp *q)
+{
+	forget_wrs(q);
+	close_path(q);
+	replay_free(&q->out.replay);
+	q->attr = (struct abi_qp_attr){ 0 };
+	q->error = (struct abi_qp_error){ 0 };
+	q->state = ABI_QP_RESET;
+	q->is_draining = false;
+	retry_reset(q);
+	comp_reset(q);
+	q->req.rd_atomic = 0;
+	q->req.is_probe_due = false;
+	q->dest_qpn = 0;
+	/* what is posted is dropped without a completion (IBA vol. 1, 10.3.1.1) */
+	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
+	q->req.retired = q->req.taken;
+	req_on_retired(q, 0);
+	q->rq.taken = atomic_load_explicit(&q->rq.ring->client_index, memory_order_acquire);
+	atomic_store_explicit(&q->rq.ring->engine_index, q->rq.taken, memory_order_release);
+	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release);
+	inflight_init(&q->flight, psn_make(0));
+}
+
+/* ---- completions ---- */
+
+static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, struct failure f)
+{
+	bool was_overrun = cq->is_overrun;
+	struct abi_cqe *c = cq_reserve(cq);
+	if (!c) {
+		if (!was_overrun)
+			q->env->on_cq_overrun(q->env, cq);
+		return NULL;
+	}
+	c->wr_id = wr_id;
+	c->status = f.status;
+	c->vendor_error = f.cause;
+	c->qpn = q->qpn;
+	c->src_qpn = q->dest_qpn;
+	c->flags = 0;
+	c->imm = 0;
+	c->pkey_index = 0;
+	c->vlan = VLAN_NONE;
+	c->sl = 0;
+	q->env->cqes++;
+	return c;
+}
+
+static void end_cqe(struct qp *q, struct cq *cq, struct abi_cqe *c, bool is_solicited)
+{
+	cq->has_solicited |= is_solicited;
+	cq_commit(cq, c);
+	env_mark_dirty(q->env, cq);
+}
+
+void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
+{
+	if (f.status || (w->flags & ABI_SEND_SIGNALED)) { /* errors complete even unsignaled WRs (IBA vol. 1, 10.8.6) */
+		struct abi_cqe *c = begin_cqe(q, q->send_cq, w->wr_id, f);
+		if (c) {
+			c->opcode = wr_kind_of(w)->wc_opcode;
+			c->byte_len = w->length;
+			end_cqe(q, q->send_cq, c, f.status != 0);
+		}
+	}
+	q->counter[QP_COMPLETED_REQUESTS]++;
+	wr_free(q->env, w, w->is_large);
+}
+
+void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, const struct packet *last, uint32_t byte_len)
+{
+	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, f);
+	if (c) {
+		c->opcode = last && last->op->message == MESSAGE_WRITE ? ABI_WC_RECV_WRITE_WITH_IMM : ABI_WC_RECV;
+		c->byte_len = byte_len;
+		if (last && (last->op->flags & OPCODE_IMMEDIATE)) {
+			c->flags = ABI_WC_HAS_IMM;
+			c->imm = last->immediate;
+		}
+		end_cqe(q, q->recv_cq, c, f.status || (last && last->solicited));
+	}
+	q->counter[QP_COMPLETED_RECEIVES]++;
+	recv_free(q->env, r);
+}
+
+/* ---- ERR ---- */
+
+static void flush_receives(struct qp *q)
+{
+	struct recv_wr *r;
+	while (recv_take(&q->rq, q->env, &r) == RECV_OK)
+		qp_complete_receive(q, r, flushed, NULL, 0);
+}
+
+/* Everything posted, now and later, completes flushed. */
+static void flush_queues(struct qp *q)
+{
+	req_flush(q);
+	flush_receives(q);
+}
+
+void qp_enter_error(struct qp *q)
+{
+	if (q->state == ABI_QP_ERR)
+		return;
+	q->state = ABI_QP_ERR;
+	q->is_draining = false;
+	q->req.rd_atomic = 0;
+	q->req.is_probe_due = false;
+	retry_reset(q);
+	if (q->resp.recv) {
+		struct recv_wr *r = q->resp.recv;
+		q->resp.recv = NULL;
+		qp_complete_receive(q, r, flushed, NULL, 0);
+	}
+	/* from now on a posted receive needs a doorbell: clear the flag, full fence, look once more */
+	atomic_store_explicit(&q->rq.ring->looking, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	flush_queues(q);
+	q->env->on_sq_idle(q->env, q);
+}
+
+static void record_error(struct qp *q, struct failure f, uint64_t wr_id)
+{
+	struct abi_qp_error *e = &q->error;
+	*e = (struct abi_qp_error){
+		.cause = f.cause, .status = f.status, .wr_id = wr_id, .peer_qpn = q->dest_qpn,
+		.last_psn_sent = psn_sub(q->flight.frontier, 1).v, .last_psn_acked = psn_sub(q->flight.una, 1).v,
+		.retries = q->retry.timeouts, .rnr_retries = q->retry.rnrs,
+	};
+	memcpy(e->peer, q->attr.av.dgid, sizeof(e->peer));
+}
+
+void qp_fail_send(struct qp *q, struct failure f)
+{
+	struct wr *w = q->flight.oldest;
+	if (q->state == ABI_QP_ERR)
+		return;
+	record_error(q, f, w ? w->wr_id : 0);
+	if (w) {
+		qp_complete_send(q, inflight_retire(&q->flight), f);
+		req_on_retired(q, 1);
+	}
+	qp_enter_error(q);
+}
+
+void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event)
+{
+	if (q->state == ABI_QP_ERR)
+		return;
+	struct recv_wr *r = q->resp.recv;
+	record_error(q, f.status ? f : (struct failure){ ABI_WC_WR_FLUSH_ERR, CAUSE_PEER_REQUEST }, r ? r->wr_id : 0);
+	if (r && f.status) {
+		q->resp.recv = NULL;
+		qp_complete_receive(q, r, f, NULL, 0);
+	}
+	q->env->on_event(q->env, q, event);
+	qp_enter_error(q);
+}
+
+void qp_on_cq_overrun(struct qp *q)
+{
+	if (q->state == ABI_QP_ERR || q->state == ABI_QP_RESET)
+		return;
+	record_error(q, (struct failure){ ABI_WC_FATAL_ERR, CAUSE_CQ_OVERRUN }, 0);
+	q->env->on_event(q->env, q, ABI_EVENT_QP_FATAL);
+	qp_enter_error(q);
+}
+
+/* ---- from the core ---- */
+
+void qp_on_doorbell(struct qp *q)
+{
+	if (q->state == ABI_QP_ERR) {
+		flush_queues(q);
+		q->env->on_sq_idle(q->env, q);
+	} else if (q->state != ABI_QP_RESET) {
+		qp_wake(q);
+	}
+}
+
+/* Peer, partition and service: what makes a packet one of this connection's (IBA vol. 1, 9.6.1; annex A17.5). */
+static enum drop check_connection(const struct qp *q, const struct packet *p)
+{
+	if (p->op->service != SERVICE_RC)
+		return p->op->service == SERVICE_CNP ? DROP_CNP : DROP_QP_SERVICE;
+	if (!q->has_ah)
+		return DROP_QP_STATE;
+	if ((p->pkey ^ q->pkey) & 0x7fff || !((p->pkey | q->pkey) & 0x8000))
+		return DROP_PKEY;
+	if (!gid_is_equal(&p->src, &q->ah.dgid))
+		return DROP_SOURCE;
+	if (!gid_is_equal(&p->dst, &q->ah.sgid) || p->vlan != q->ah.vlan)
+		return DROP_DESTINATION;
+	return DROP_NONE;
+}
+
+enum drop qp_rx(struct qp *q, const struct packet *p)
+{
+	enum drop d = check_connection(q, p);
+	q->counter[QP_RX_PACKETS]++;
+	if (d == DROP_NONE)
+		d = p->op->flags & OPCODE_REQUEST ? resp_rx(q, p) : comp_rx(q, p);
+	q->counter[QP_DROPPED_PACKETS] += d != DROP_NONE;
+	return d;
+}
+
+uint32_t qp_tx(struct qp *q, uint8_t *frame)
+{
+	uint32_t len = 0;
+	if (reply_is_due(q))
+		len = reply_tx(q, frame);
+	return len ? len : req_tx(q, frame);
+}

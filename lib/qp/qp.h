@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue pair. It belongs to one core. Its parts are written by their own files only: `flight` and `req` by req.c, `comp` by comp.c, `resp` by resp.c, `out` by reply.c,
+ * `retry` by retry.c, `rq` by recv.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
+#ifndef UROCE_QP_H
+#define UROCE_QP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "addr.h"
+#include "cause.h"
+#include "counters.h"
+#include "env.h"
+#include "inflight.h"
+#include "msg.h"
+#include "replay.h"
+#include "sg.h"
+
+/* Requester: takes WQEs and turns them into packets. */
+struct req {
+	struct abi_ring *sq;      /* hostile */
+	const uint8_t *slots;
+	uint32_t mask, slot_bytes;
+	uint32_t taken;           /* SQ index of the next WQE to take */
+	uint32_t retired;         /* what engine_index says */
+	uint32_t segment_psns;    /* a READ is requested in pieces of so many responses, a power of two */
+	uint32_t rd_atomic;       /* how many */
+	uint8_t max_sge;
+	bool is_signal_all;
+	bool is_probe_due;        /* tail-loss probe */
+	uint16_t max_inline;
+};
+
+/* Completer: turns answers into completions. */
+struct comp {
+	bool has_credits;         /* the peer counts its receive WQEs */
+	uint32_t lsn;             /* limit sequence number, 24 bits */
+	bool has_loss;            /* the last repair began at lost_psn, at lost_at */
+	struct psn lost_psn;
+	struct psn lost_seen;     /* the PSN that showed it, or came since */
+	uint64_t lost_at;
+};
+
+/* Responder: executes requests. */
+struct resp {
+	struct psn epsn;          /* expected */
+	uint32_t msn;
+	uint8_t message;          /* enum message in progress, valid with in_message */
+	bool in_message;
+	bool is_gap_known;        /* a NAK for epsn was decided: no other until epsn comes */
+	bool is_rnr;              /* an RNR NAK for epsn was decided */
+	bool is_established;      /* COMM_EST was raised */
+	uint32_t rkey;            /* WRITE in progress */
+	uint64_t va;
+	uint32_t left;            /* bytes of it still to come */
+	uint32_t received;        /* bytes of the message placed */
+	struct recv_wr *recv;     /* receive WQE of the message in progress */
+	struct sg sg;
+};
+
+/* What the responder has to send, in PSN order: answers to READs and atomics, then the NAK, or the ACK. */
+struct out {
+	struct replay replay;
+	bool is_ack_due;
+	bool is_nak_due;
+	bool is_last;             /* the NAK ends the QP: nothing comes after it */
+	uint8_t nak_syndrome;
+	struct psn nak_psn;
+};
+
+struct retry {
+	struct timer timer;
+	uint64_t rto_ns;          /* 0: no timeout */
+	uint64_t rto_at;          /* 0: not running */
+	uint64_t probe_at;
+	uint64_t rnr_until;
+	uint64_t armed_for;
+	uint64_t sampled_at;      /* 0: no RTT sample under way */
+	uint32_t srtt_ns, rttvar_ns;
+	struct psn sample_psn;
+	uint8_t timeouts, rnrs;   /* used without progress */
+	uint8_t max_timeouts, max_rnrs;
+	bool is_probed;           /* this flight had its probe */
+};
+
+struct recv_queue {
+	struct abi_ring *ring;    /* hostile */
+	const uint8_t *slots;
+	uint32_t mask, slot_bytes;
+	uint32_t taken;
+	uint8_t max_sge;
+	const struct pd *pd;      /* whose keys its SGEs are */
+};
+
+struct qp {
+	/* scheduling */
+	struct qp *ready_next;
+	bool is_ready;            /* in env->ready */
+	bool is_looking;          /* SQ: no doorbell needed */
+	uint8_t state;            /* enum abi_qp_state */
+	uint8_t mtu_log2;
+	uint16_t pkey;
+	bool is_draining;         /* SQD, with WRs in flight */
+	bool is_sq_error_reported;
+	uint32_t qpn, dest_qpn;
+	struct qp_env *env;
+	struct inflight flight;
+	struct req req;
+	struct comp comp;
+	struct retry retry;
+	struct resp resp;
+	struct out out;
+	struct recv_queue rq;
+	struct ah ah;
+	bool has_ah;
+	struct pd *pd;
+	struct cq *send_cq, *recv_cq;
+	uint64_t counter[QP_COUNTER_COUNT];
+	/* cold */
+	struct abi_qp_attr attr;  /* as modified; state and the PSNs live elsewhere */
+	struct abi_qp_cap cap;
+	struct abi_qp_error error;
+	uint64_t cookie;
+	void *owner;              /* the core's */
+	uint32_t handle, doorbell;
+	uint32_t quiet_rounds;    /* the core's: looks at an empty SQ */
+};
+
+struct qp_init {
+	struct qp_env *env;
+	struct pd *pd;
+	struct cq *send_cq, *recv_cq;
+	uint32_t qpn;
+	struct abi_qp_cap cap;
+	struct abi_ring *sq, *rq;
+	const uint8_t *sq_slots, *rq_slots;
+	uint32_t sq_n, rq_n, sq_slot_bytes, rq_slot_bytes;
+	bool signal_all;
+	uint64_t cookie;
+};
+
+/* In RESET. Takes references to PD and CQs. */
+int qp_new(struct qp **out, const struct qp_init *init);
+/* Drops whatever is under way without completions. */
+void qp_destroy(struct qp *q);
+/* Engine-side bytes of the QP, records included, rings not. */
+uint64_t qp_bytes(const struct qp *q);
+
+/* ---- from the core ---- */
+/* A parsed packet with a right ICRC whose DQPN is this QP. */
+enum drop qp_rx(struct qp *q, const struct packet *p);
+/* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens). */
+uint32_t qp_tx(struct qp *q, uint8_t *frame);
+/* Its SQ has, or may have, new WQEs. */
+void qp_on_doorbell(struct qp *q);
+void qp_on_cq_overrun(struct qp *q);
+
+/* ---- among the parts ---- */
+static inline bool qp_can_send(const struct qp *q)
+{
+	return q->state == ABI_QP_RTS || q->state == ABI_QP_SQD;
+}
+/* Puts the QP into the list of those that have something to send. */
+static inline void qp_wake(struct qp *q)
+{
+	if (q->is_ready)
+		return;
+	q->is_ready = true;
+	q->ready_next = 0;
+	struct qp_list *l = &q->env->ready;
+	if (l->tail)
+		l->tail->ready_next = q;
+	else
+		l->head = q;
+	l->tail = q;
+}
+
+/* Why a WR or QP fails. */
+struct failure {
+	uint8_t status; /* enum abi_status */
+	uint8_t cause;  /* enum wc_cause */
+};
+/* RESET: forgets everything, returns the rings to empty. */
+void qp_reset(struct qp *q);
+/* The requester failed: the oldest WR completes with f, everything else is flushed, the QP goes to ERR. */
+void qp_fail_send(struct qp *q, struct failure f);
+/* The responder failed: the receive in progress, if any, completes with f (flushed when f.status is 0); the QP goes to ERR with this async event. */
+void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event);
+/* To ERR without a culprit. */
+void qp_enter_error(struct qp *q);
+/* A send WR is done. Its slot is free and it is back in the slab; on success the CQE appears only if it is signaled. */
+void qp_complete_send(struct qp *q, struct wr *w, struct failure f);
+/* op: the packet that ended the message (immediate and solicited event come from it); NULL on failure. */
+void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, const struct packet *last, uint32_t byte_len);
+struct wr *wr_alloc(struct qp_env *env, uint32_t body_bytes);
+void wr_free(struct qp_env *env, void *w, bool is_large);
+
+#endif

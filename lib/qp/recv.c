@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receive source. Owns the engine's end of an RQ; does not own what a receive WQE is used for. A WQE is taken only when a message needs it, so an idle RQ costs nothing. */
+#include "recv.h"
+
+#include <string.h>
+
+bool recv_is_empty(const struct recv_queue *rq)
+{
+	return atomic_load_explicit(&rq->ring->client_index, memory_order_acquire) == rq->taken;
+}
+
+enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out)
+{
+	/* acquire: WQEs before this index are visible */
+	uint32_t tail = atomic_load_explicit(&rq->ring->client_index, memory_order_acquire);
+	if (tail == rq->taken)
+		return RECV_NONE;
+	if (tail - rq->taken > rq->mask + 1)
+		return RECV_BROKEN;
+	const uint8_t *slot = rq->slots + (size_t)(rq->taken & rq->mask) * rq->slot_bytes;
+	struct abi_recv_wqe copy;
+	memcpy(&copy, slot, sizeof(copy));
+	uint32_t bytes = copy.num_sge * (uint32_t)sizeof(struct abi_sge);
+	if (copy.num_sge > rq->max_sge || bytes > rq->slot_bytes - 16)
+		return RECV_BROKEN;
+	bool is_large = bytes > sizeof(copy.sge);
+	struct recv_wr *r = slab_get(is_large ? &env->wr_large : &env->wr_small);
+	if (!r)
+		return RECV_NONE;
+	r->wr_id = copy.wr_id;
+	r->num_sge = copy.num_sge;
+	r->is_large = is_large;
+	memcpy(r->sge, copy.sge, sizeof(copy.sge));
+	if (is_large)
+		memcpy((uint8_t *)r->sge + sizeof(copy.sge), slot + sizeof(copy), bytes - sizeof(copy.sge));
+	r->room = sg_total(r->sge, r->num_sge);
+	rq->taken++;
+	/* release: the slot has been read before it is given back */
+	atomic_store_explicit(&rq->ring->engine_index, rq->taken, memory_order_release);
+	return RECV_OK;
+}
+
+void recv_free(struct qp_env *env, struct recv_wr *r)
+{
+	slab_put(r->is_large ? &env->wr_large : &env->wr_small, r);
+}

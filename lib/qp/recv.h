@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receive source: where a responder gets its receive WQEs from. Now a QP's own RQ. */
+#ifndef UROCE_RECV_H
+#define UROCE_RECV_H
+
+#include "qp.h"
+
+enum recv_result {
+	RECV_OK,
+	RECV_NONE,  /* no WQE is posted */
+	RECV_BROKEN /* the WQE or the ring's index is impossible */
+};
+/* Takes the next WQE as a private copy. */
+enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out);
+void recv_free(struct qp_env *env, struct recv_wr *r);
+bool recv_is_empty(const struct recv_queue *rq);
+
+#endif

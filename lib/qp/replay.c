@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Replay records of READs and atomics. Owns the ring; does not own what an answer looks like (reply.c) or whether a request is right (resp.c).
+ * Invariant: records are contiguous in the ring, oldest to newest, in the order in which their requests were executed. */
+#include "replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* i-th record from the oldest. */
+static struct replay_record *record_at(const struct replay *r, uint32_t i)
+{
+	uint32_t at = r->newest + 1 + (r->room - r->count) + i;
+	while (at >= r->room)
+		at -= r->room;
+	return &r->record[at];
+}
+
+int replay_resize(struct replay *r, uint32_t room)
+{
+	struct replay_record *record = NULL;
+	uint32_t kept = r->count < room ? r->count : room;
+	if (r->pending > kept)
+		return -EBUSY;
+	if (room && !(record = calloc(room, sizeof(*record))))
+		return -ENOMEM;
+	uint32_t pending = 0;
+	for (uint32_t i = 0; i < kept; i++) {
+		record[i] = *record_at(r, r->count - kept + i);
+		pending += record[i].is_pending;
+	}
+	free(r->record);
+	*r = (struct replay){ .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0, .pending = pending };
+	return 0;
+}
+
+void replay_free(struct replay *r)
+{
+	free(r->record);
+	*r = (struct replay){ 0 };
+}
+
+struct replay_record *replay_push(struct replay *r)
+{
+	if (!r->room)
+		return NULL;
+	if (r->count == r->room) {
+		if (record_at(r, 0)->is_pending)
+			return NULL;
+		r->count--;
+	}
+	r->newest = r->newest + 1 >= r->room ? 0 : r->newest + 1;
+	r->count++;
+	struct replay_record *rec = &r->record[r->newest];
+	*rec = (struct replay_record){ 0 };
+	return rec;
+}
+
+struct replay_record *replay_find(const struct replay *r, struct psn psn)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct replay_record *rec = record_at(r, i);
+		if (psn_is_within(psn, rec->first, rec->psns))
+			return rec;
+	}
+	return NULL;
+}
+
+void replay_mark(struct replay *r, struct replay_record *rec)
+{
+	r->pending += !rec->is_pending;
+	rec->is_pending = true;
+}
+
+void replay_done(struct replay *r, struct replay_record *rec)
+{
+	r->pending -= rec->is_pending;
+	rec->is_pending = false;
+}
+
+struct replay_record *replay_next(const struct replay *r)
+{
+	if (!r->pending)
+		return NULL;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct replay_record *rec = record_at(r, i);
+		if (rec->is_pending)
+			return rec;
+	}
+	return NULL;
+}
+
+void replay_clear(struct replay *r)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		record_at(r, i)->is_pending = false;
+	r->pending = 0;
+}

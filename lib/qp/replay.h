@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The responder's records of READs and atomics: what still has to be answered, and what may have to be answered again (IBA vol. 1, 9.7.5.1.2 to .5). A ring of max_dest_rd_atomic records,
+ * allocated at RTR. Records are in PSN order; several may be pending, and the oldest pending one is answered first. */
+#ifndef UROCE_REPLAY_H
+#define UROCE_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "psn.h"
+
+struct replay_record {
+	struct psn first;
+	uint32_t psns;       /* of the whole request */
+	uint32_t msn;        /* after the request: every answer to it carries this one */
+	bool is_atomic;
+	bool is_pending;     /* answers are due, from `from` on */
+	uint32_t rkey;
+	uint32_t from;       /* READ: psn offset of the (repeated) request that is being answered: its first response is a FIRST or ONLY */
+	uint32_t next;       /* READ: psn offset of the next response */
+	uint32_t len;        /* READ: bytes */
+	union {
+		uint64_t va;       /* READ */
+		uint64_t original; /* atomic: the value before it, executed once */
+	};
+};
+
+struct replay {
+	struct replay_record *record; /* ring of `room` */
+	uint32_t room;
+	uint32_t newest;  /* index of the newest record; valid when count > 0 */
+	uint32_t count;
+	uint32_t pending; /* how many are pending */
+};
+
+/* room 0 is allowed: then nothing can be recorded. The newest records stay. 0; -EBUSY: more answers are due than that; -ENOMEM. */
+int replay_resize(struct replay *r, uint32_t room);
+void replay_free(struct replay *r);
+/* A slot for a new request, made pending by the caller through replay_mark; NULL when the peer has more outstanding than it may: the oldest is still unanswered. */
+struct replay_record *replay_push(struct replay *r);
+/* The record that psn belongs to; NULL when there is none. */
+struct replay_record *replay_find(const struct replay *r, struct psn psn);
+void replay_mark(struct replay *r, struct replay_record *rec);
+void replay_done(struct replay *r, struct replay_record *rec);
+/* The oldest pending record; NULL. */
+struct replay_record *replay_next(const struct replay *r);
+/* Forgets what is pending. */
+void replay_clear(struct replay *r);
+
+#endif

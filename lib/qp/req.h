@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requester (IBA vol. 1, 9.7.2, 9.7.3, 9.7.7.2): WQEs into packets. */
+#ifndef UROCE_REQ_H
+#define UROCE_REQ_H
+
+#include "qp.h"
+
+/* Writes the next request packet; 0: blocked or nothing to do. */
+uint32_t req_tx(struct qp *q, uint8_t *frame);
+/* Everything from una on is to be sent again. */
+void req_on_lost(struct qp *q);
+/* A READ segment or an atomic was answered in full. */
+void req_on_answered(struct qp *q);
+/* A tail-loss probe is due. */
+void req_on_probe(struct qp *q);
+/* The record has moved past `count` retired WRs: frees their slots. */
+void req_on_retired(struct qp *q, uint32_t count);
+/* ERR: takes and flushes all that is in the ring. */
+void req_flush(struct qp *q);
+/* Whether the SQ holds WQEs not yet taken. */
+bool req_has_wqe(const struct qp *q);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Private copies of WQEs. A WQE leaves its ring once, is checked as a copy, and everything after that, retransmission above all, works on the copy: what the client does
+ * to the ring later has no effect. */
+#ifndef UROCE_WR_H
+#define UROCE_WR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cqe.h"
+#include "opcode.h"
+#include "psn.h"
+#include "wqe.h"
+
+#define WR_SMALL_BODY 56u /* bytes of SGEs or inline data that a small one holds */
+#define MESSAGE_MAX_BYTES 0x80000000u /* 2^31 (IBA vol. 1, 9.7.4.1.5) */
+
+/* A send WQE from the moment it is taken until it retires. */
+struct wr {
+	struct wr *next;       /* the one posted after it */
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare, swap_or_add;
+	uint32_t rkey;
+	uint32_t imm;
+	uint32_t length;       /* bytes of the message */
+	uint32_t psns;         /* how many PSNs it takes: packets, for a READ those of its responses */
+	struct psn first;
+	uint32_t ssn;          /* send sequence number of its last request message (IBA vol. 1, 9.7.7.2.5), 24 bits */
+	uint8_t opcode;        /* enum abi_opcode */
+	uint8_t flags;         /* enum abi_send_flag */
+	uint8_t num_sge;
+	bool is_large;
+	uint8_t error_status;  /* enum abi_status, not 0: it fails when it is the oldest, and nothing behind it is sent */
+	uint8_t error_cause;   /* enum wc_cause */
+	uint8_t padding[2];
+	union {
+		struct abi_sge sge[WR_SMALL_BODY / sizeof(struct abi_sge)]; /* num_sge of them */
+		uint8_t inline_data[WR_SMALL_BODY];
+	};
+};
+_Static_assert(sizeof(struct wr) == 128, "two cache lines");
+
+#define WR_LARGE_BYTES (sizeof(struct wr) - WR_SMALL_BODY + ABI_MAX_INLINE)
+_Static_assert(ABI_MAX_INLINE == ABI_MAX_SGE * sizeof(struct abi_sge), "one large class serves both");
+
+/* What each opcode of a WQE means. */
+struct wr_kind {
+	const char *name;
+	uint8_t message;       /* enum message */
+	uint8_t wc_opcode;     /* enum abi_wc_opcode */
+	bool has_imm;
+	bool has_payload;      /* carries bytes from the requester */
+	bool has_response;     /* READ or atomic: completed by a response, limited by max_rd_atomic */
+	bool takes_receive;    /* takes a receive WQE of the peer's: end-to-end credits apply */
+};
+extern const struct wr_kind wr_kinds[ABI_OP_COUNT];
+
+static inline const struct wr_kind *wr_kind_of(const struct wr *w)
+{
+	return &wr_kinds[w->opcode];
+}
+
+static inline bool wr_is_atomic(const struct wr *w)
+{
+	return w->opcode == ABI_OP_COMPARE_SWAP || w->opcode == ABI_OP_FETCH_ADD;
+}
+
+static inline struct psn wr_end(const struct wr *w)
+{
+	return psn_add(w->first, w->psns);
+}
+
+/* A receive WQE from the moment a message takes it until its completion. */
+struct recv_wr {
+	uint64_t wr_id;
+	uint64_t room; /* sum of its SGEs */
+	uint32_t num_sge;
+	bool is_large;
+	struct abi_sge sge[3];
+};
+_Static_assert(sizeof(struct recv_wr) <= sizeof(struct wr), "shares the slab of small WRs");
+_Static_assert(ABI_MAX_SGE * sizeof(struct abi_sge) + 24 <= WR_LARGE_BYTES, "and of large ones");
+
+#endif
