@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel's knowledge of an interface, for an engine that shares its addresses. Owns two rtnetlink sockets (one for requests, answered while we wait; one for notifications, never waited for) and the
+ * sockets on UDP 4791. Decides nothing: what the kernel says is handed to addr, and what addr wants to know becomes a neighbour that the kernel is told to use.
+ * Invariant: after a lost notification everything is read anew, so addr never stays behind the kernel. */
+#include "kernel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netlink/netlink.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/neighbour.h>
+#include <netlink/route/nexthop.h>
+#include <netlink/route/route.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "packet.h"
+
+#define QUESTIONS_A_POLL 16u /* each is a system call or three on the poll core */
+#define NUD_USABLE (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_NOARP | NUD_PERMANENT)
+
+struct kernel {
+	int interface_index;
+	struct addr *addr;
+	const struct log *log;
+	struct nl_sock *ask, *told;
+	int udp[2];            /* IPv4, IPv6: bound to 4791, never read */
+	uint64_t now_ns;       /* of the call that is being carried out, for the callbacks */
+	bool cannot_use;       /* no CAP_NET_ADMIN: a datagram makes the kernel resolve instead */
+	struct log_limit limit;
+};
+
+/* ---- what the kernel says ---- */
+
+static bool read_gid(struct nl_addr *a, struct gid *gid)
+{
+	if (!a || nl_addr_get_len(a) != (nl_addr_get_family(a) == AF_INET ? 4u : 16u))
+		return false;
+	if (nl_addr_get_family(a) == AF_INET)
+		*gid = gid_from_ip4(nl_addr_get_binary_addr(a));
+	else if (nl_addr_get_family(a) == AF_INET6)
+		memcpy(gid->b, nl_addr_get_binary_addr(a), 16);
+	else
+		return false;
+	return true;
+}
+
+static void take_neighbour(struct kernel *k, struct rtnl_neigh *n)
+{
+	struct gid gid;
+	int state = rtnl_neigh_get_state(n);
+	struct nl_addr *mac = rtnl_neigh_get_lladdr(n);
+	if (rtnl_neigh_get_ifindex(n) != k->interface_index || !read_gid(rtnl_neigh_get_dst(n), &gid) || gid_is_multicast(&gid))
+		return;
+	if (state > 0 && (state & NUD_USABLE) && mac && nl_addr_get_len(mac) == 6)
+		addr_learn(k->addr, &gid, VLAN_NONE, nl_addr_get_binary_addr(mac), false, k->now_ns);
+	else if (state > 0 && (state & NUD_FAILED))
+		addr_learn(k->addr, &gid, VLAN_NONE, NULL, false, k->now_ns);
+}
+
+static bool find_gid(struct kernel *k, const struct gid *gid, uint32_t *index)
+{
+	struct gid had;
+	uint16_t vlan;
+	for (*index = 0; *index < addr_gid_slots(k->addr); ++*index)
+		if (addr_gid_get(k->addr, *index, &had, &vlan) && gid_is_equal(&had, gid))
+			return true;
+	return false;
+}
+
+static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
+{
+	struct gid gid;
+	uint32_t index;
+	char text[GID_TEXT_MAX];
+	if (rtnl_addr_get_ifindex(a) != k->interface_index || !read_gid(rtnl_addr_get_local(a), &gid))
+		return;
+	if (find_gid(k, &gid, &index) == !is_gone)
+		return;
+	int err = is_gone ? addr_gid_remove(k->addr, index) : addr_gid_add(k->addr, &gid, VLAN_NONE, (unsigned)rtnl_addr_get_prefixlen(a), &index);
+	log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(&gid, text), is_gone ? "goes" : "comes",
+		err ? ": " : "", err ? strerror(-err) : "");
+}
+
+/* Routes of the main table out of our interface. */
+static void take_route(struct kernel *k, struct rtnl_route *r)
+{
+	struct gid network = { { 0 } }, gateway = { { 0 } };
+	struct nl_addr *dst = rtnl_route_get_dst(r);
+	struct rtnl_nexthop *hop = rtnl_route_get_nnexthops(r) == 1 ? rtnl_route_nexthop_n(r, 0) : NULL;
+	if (rtnl_route_get_table(r) != RT_TABLE_MAIN || rtnl_route_get_type(r) != RTN_UNICAST || !hop || rtnl_route_nh_get_ifindex(hop) != k->interface_index)
+		return;
+	static const uint8_t any4[4];
+	if (!read_gid(dst, &network))
+		network = rtnl_route_get_family(r) == AF_INET ? gid_from_ip4(any4) : network;
+	read_gid(rtnl_route_nh_get_gateway(hop), &gateway);
+	addr_route_add(k->addr, &network, dst ? nl_addr_get_prefixlen(dst) : 0, &gateway);
+}
+
+static void on_object(struct nl_object *o, void *arg)
+{
+	struct kernel *k = arg;
+	switch (nl_object_get_msgtype(o)) {
+	case RTM_NEWNEIGH:
+		take_neighbour(k, (struct rtnl_neigh *)o);
+		break;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		take_address(k, (struct rtnl_addr *)o, nl_object_get_msgtype(o) == RTM_DELADDR);
+		break;
+	}
+}
+
+static int on_message(struct nl_msg *m, void *arg)
+{
+	nl_msg_parse(m, on_object, arg);
+	return NL_OK;
+}
+
+/* ---- reading everything ---- */
+
+static void take_addresses(struct kernel *k, struct nl_cache *cache)
+{
+	/* Routable ones first: what most programs want is index 0. */
+	for (int is_local = 0; is_local < 2; is_local++) {
+		for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o)) {
+			struct gid gid;
+			if (read_gid(rtnl_addr_get_local((struct rtnl_addr *)o), &gid) && gid_is_link_local(&gid) == is_local)
+				take_address(k, (struct rtnl_addr *)o, false);
+		}
+	}
+}
+
+static int read_neighbours(struct kernel *k)
+{
+	struct nl_cache *cache;
+	int err = rtnl_neigh_alloc_cache(k->ask, &cache);
+	if (err < 0)
+		return err;
+	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o))
+		take_neighbour(k, (struct rtnl_neigh *)o);
+	nl_cache_free(cache);
+	return 0;
+}
+
+static int read_addresses(struct kernel *k)
+{
+	struct nl_cache *cache;
+	int err = rtnl_addr_alloc_cache(k->ask, &cache);
+	if (err < 0)
+		return err;
+	take_addresses(k, cache);
+	nl_cache_free(cache);
+	return 0;
+}
+
+static int read_routes(struct kernel *k)
+{
+	struct nl_cache *cache;
+	int err = rtnl_route_alloc_cache(k->ask, AF_UNSPEC, 0, &cache);
+	if (err < 0)
+		return err;
+	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o))
+		take_route(k, (struct rtnl_route *)o);
+	nl_cache_free(cache);
+	return 0;
+}
+
+/* ---- what we ask ---- */
+
+/* A request about one neighbour, answered by exactly one message. */
+static int request_neighbour(struct kernel *k, int type, int flags, uint8_t ntf, const struct gid *gid)
+{
+	bool is_ip4 = gid_is_ip4(gid);
+	struct ndmsg nd = { .ndm_family = is_ip4 ? AF_INET : AF_INET6, .ndm_ifindex = k->interface_index, .ndm_flags = ntf };
+	struct nl_msg *m = nlmsg_alloc_simple(type, flags);
+	if (!m)
+		return -NLE_NOMEM;
+	int err = nlmsg_append(m, &nd, sizeof(nd), NLMSG_ALIGNTO);
+	if (!err)
+		err = nla_put(m, NDA_DST, is_ip4 ? 4 : 16, is_ip4 ? gid->b + 12 : gid->b);
+	if (!err)
+		err = nl_send_auto(k->ask, m);
+	nlmsg_free(m);
+	return err < 0 ? err : nl_recvmsgs_default(k->ask);
+}
+
+/* An empty datagram with TTL 1 to the neighbour: the kernel has to resolve it first. The fallback of a process that may not touch the neighbour table. */
+static void send_datagram(struct kernel *k, const struct gid *gid)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT), .sin6_scope_id = (uint32_t)k->interface_index };
+	bool is_ip4 = gid_is_ip4(gid);
+	memcpy(&a4.sin_addr, gid->b + 12, 4);
+	memcpy(&a6.sin6_addr, gid->b, 16);
+	int fd = socket(is_ip4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
+	if (fd < 0)
+		return;
+	setsockopt(fd, is_ip4 ? IPPROTO_IP : IPPROTO_IPV6, is_ip4 ? IP_TTL : IPV6_UNICAST_HOPS, &one, sizeof(one));
+	sendto(fd, "", 0, MSG_DONTWAIT, is_ip4 ? (void *)&a4 : (void *)&a6, is_ip4 ? sizeof(a4) : sizeof(a6));
+	close(fd);
+}
+
+/* NTF_USE is what the kernel's own senders do to a neighbour: resolve it if it is unknown, probe it if it is stale. The look-up afterwards answers at once for one that was known. */
+static void ask_kernel(struct kernel *k, const struct gid *next_hop)
+{
+	if (!k->cannot_use) {
+		int err = request_neighbour(k, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE, next_hop);
+		k->cannot_use = err == -NLE_PERM || err == -NLE_NOACCESS;
+	}
+	if (k->cannot_use)
+		send_datagram(k, next_hop);
+	request_neighbour(k, RTM_GETNEIGH, 0, 0, next_hop);
+}
+
+void kernel_poll(struct kernel *k, uint64_t now_ns)
+{
+	struct gid next_hop, source;
+	int err;
+	k->now_ns = now_ns;
+	while (!(err = nl_recvmsgs_default(k->told)))
+		;
+	if (err == -NLE_NOMEM) { /* more came than the socket holds */
+		read_addresses(k);
+		read_neighbours(k);
+	}
+	for (unsigned i = 0; i < QUESTIONS_A_POLL && addr_next_question(k->addr, &next_hop, &source); i++)
+		ask_kernel(k, &next_hop);
+}
+
+/* ---- sockets ---- */
+
+/* A bound socket keeps the kernel from answering RoCE packets with ICMP port unreachable. All that comes is dropped by a filter. In use: somebody else keeps the port quiet. */
+static int open_udp(struct kernel *k, int family)
+{
+	struct sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = { .len = 1, .filter = &drop_all };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
+	char name[IF_NAMESIZE] = "";
+	int one = 1, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &one, sizeof(one)); /* the kernel's least */
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	/* Only our interface; ignored where it is not allowed: then the socket stands for all. */
+	if (if_indextoname((unsigned)k->interface_index, name))
+		setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, (socklen_t)strlen(name) + 1);
+	if (!bind(fd, family == AF_INET ? (void *)&a4 : (void *)&a6, family == AF_INET ? sizeof(a4) : sizeof(a6)))
+		return fd;
+	if (errno != EADDRINUSE)
+		log_write(k->log, LOG_WARN, "UDP port %u: %s; the kernel may answer RoCE packets with ICMP errors", ROCE_UDP_PORT, strerror(errno));
+	close(fd);
+	return -1;
+}
+
+static struct nl_sock *open_netlink(struct kernel *k)
+{
+	struct nl_sock *s = nl_socket_alloc();
+	if (!s)
+		return NULL;
+	nl_socket_modify_cb(s, NL_CB_VALID, NL_CB_CUSTOM, on_message, k);
+	nl_socket_disable_auto_ack(s);
+	if (!nl_connect(s, NETLINK_ROUTE))
+		return s;
+	nl_socket_free(s);
+	return NULL;
+}
+
+static int open_sockets(struct kernel *k)
+{
+	struct timeval patience = { .tv_usec = 100000 };
+	k->ask = open_netlink(k);
+	k->told = open_netlink(k);
+	if (!k->ask || !k->told)
+		return -EPROTONOSUPPORT;
+	setsockopt(nl_socket_get_fd(k->ask), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	nl_socket_disable_seq_check(k->told);
+	/* Before the first dump, so that nothing that changes meanwhile is missed. */
+	if (nl_socket_set_nonblocking(k->told) || nl_socket_add_memberships(k->told, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, 0))
+		return -EPROTONOSUPPORT;
+	return 0;
+}
+
+static bool has_gid(const struct addr *a)
+{
+	struct gid gid;
+	uint16_t vlan;
+	for (uint32_t i = 0; i < addr_gid_slots(a); i++)
+		if (addr_gid_get(a, i, &gid, &vlan))
+			return true;
+	return false;
+}
+
+int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, const struct log *log, uint64_t now_ns)
+{
+	struct kernel *k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	k->interface_index = (int)interface_index;
+	k->addr = addr;
+	k->log = log;
+	k->now_ns = now_ns;
+	k->limit.burst = 32;
+	k->udp[0] = k->udp[1] = -1;
+	int err = open_sockets(k);
+	if (err) {
+		log_write(log, LOG_ERROR, "rtnetlink: %s", strerror(-err));
+	} else {
+		int failed = read_addresses(k) || read_routes(k) || read_neighbours(k);
+		if (failed || !has_gid(addr)) {
+			log_write(log, LOG_ERROR, failed ? "rtnetlink: the kernel does not tell addresses, routes and neighbours"
+				: "the interface has no address: give it one, or give uroce its own with ip=ADDRESS/PREFIX");
+			err = -EADDRNOTAVAIL;
+		}
+	}
+	if (err) {
+		kernel_close(k);
+		return err;
+	}
+	k->udp[0] = open_udp(k, AF_INET);
+	k->udp[1] = open_udp(k, AF_INET6);
+	*out = k;
+	return 0;
+}
+
+void kernel_close(struct kernel *k)
+{
+	if (!k)
+		return;
+	for (int i = 0; i < 2; i++)
+		if (k->udp[i] >= 0)
+			close(k->udp[i]);
+	nl_socket_free(k->ask);
+	nl_socket_free(k->told);
+	free(k);
+}

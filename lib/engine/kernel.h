@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sharing the addresses of a kernel interface (DESIGN section 8, "shared"): GIDs, routes and neighbours come from the kernel by rtnetlink; the kernel answers ARP, ND and echo. */
+#ifndef UROCE_KERNEL_H
+#define UROCE_KERNEL_H
+
+#include <stdint.h>
+
+#include "addr.h"
+#include "log.h"
+
+struct kernel;
+
+/* Fills addr with the interface's addresses, default routes and known neighbours, and keeps UDP port 4791 from answering with ICMP errors. 0; -EADDRNOTAVAIL (the interface
+ * has no address) or another negative errno, after one log line. */
+int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, const struct log *log, uint64_t now_ns);
+/* Every millisecond or so, on the thread that drives the core: takes what the kernel told, asks what addr wants to know. Does not block. */
+void kernel_poll(struct kernel *k, uint64_t now_ns);
+/* NULL is fine. */
+void kernel_close(struct kernel *k);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop (DESIGN section 9): stamp the clock once, receive a burst, serve control, run the core, send a burst. Owns the frames between core and port and the statistics; decides nothing about the protocol.
+ * Invariant: frames leave in the order in which the core built them, and none is dropped: what the port did not take goes first in the next round, and the core builds no more until it has gone. */
+#include "poller.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_pause.h>
+#include <rte_prefetch.h>
+
+#define AWAKE_NS 20000u /* how long the engine stays awake after its last work: sleeping costs two switches */
+#define NAP_MIN_NS 5000u
+
+/* Puts mbufs into the slots that have none. */
+static bool refill(struct poller *p)
+{
+	if (unlikely(rte_pktmbuf_alloc_bulk(p->config.port->pool, p->tx, p->empty))) {
+		p->stats.tx_no_mbuf++;
+		return false;
+	}
+	for (unsigned i = 0; i < p->empty; i++)
+		p->tx_frame[i].data = rte_pktmbuf_mtod(p->tx[i], uint8_t *);
+	p->empty = 0;
+	return true;
+}
+
+int poller_start(struct poller *p, const struct poller_config *config)
+{
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->empty = POLLER_BURST;
+	for (unsigned i = 0; i < POLLER_BURST; i++)
+		p->tx_frame[i].room = config->port->frame_room;
+	p->start_ns = p->now_ns = p->last_work_ns = clock_now(&config->clock);
+	p->has_slept = true; /* there is no round before the first */
+	return refill(p) ? 0 : -ENOMEM;
+}
+
+void poller_stop(struct poller *p)
+{
+	unsigned from = p->built ? p->sent : p->empty;
+	rte_pktmbuf_free_bulk(p->tx + from, POLLER_BURST - from);
+	p->empty = POLLER_BURST;
+	p->built = p->sent = 0;
+}
+
+/* Frames in several segments, and those of the wrong place, are rare: made whole if they fit. */
+static bool make_whole(struct poller *p, struct rte_mbuf *m)
+{
+	if (likely(m->nb_segs == 1) || !rte_pktmbuf_linearize(m))
+		return true;
+	p->stats.rx_unusable++;
+	return false;
+}
+
+static unsigned receive(struct poller *p, uint64_t now_ns)
+{
+	struct rte_mbuf *rx[POLLER_BURST];
+	struct core_frame frames[POLLER_BURST];
+	const struct port *port = p->config.port;
+	unsigned n = rte_eth_rx_burst(port->id, port->queue, rx, POLLER_BURST), usable = 0;
+	if (!n)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		rte_prefetch0(rx[i]);
+	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf *m = rx[i];
+		uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
+		rte_prefetch0(data);
+		rte_prefetch0(data + RTE_CACHE_LINE_SIZE);
+		if (unlikely(!make_whole(p, m)))
+			continue;
+		frames[usable++] = (struct core_frame){ .data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len,
+			.vlan_tci = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) ? m->vlan_tci : VLAN_NONE };
+	}
+	core_rx(p->config.core, now_ns, frames, usable);
+	rte_pktmbuf_free_bulk(rx, n);
+	p->stats.rx_bursts++;
+	p->stats.rx_frames += n;
+	return n;
+}
+
+static unsigned transmit(struct poller *p, uint64_t now_ns)
+{
+	const struct port *port = p->config.port;
+	if (!p->built) {
+		if (unlikely(p->empty) && !refill(p))
+			return 0;
+		p->built = core_tx(p->config.core, now_ns, p->tx_frame, POLLER_BURST);
+		if (!p->built)
+			return 0;
+		for (unsigned i = 0; i < p->built; i++)
+			p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
+	}
+	unsigned left = p->built - p->sent;
+	unsigned n = rte_eth_tx_burst(port->id, port->queue, p->tx + p->sent, (uint16_t)left);
+	p->sent += n;
+	p->stats.tx_bursts++;
+	p->stats.tx_frames += n;
+	if (unlikely(n < left)) {
+		p->stats.tx_partial++;
+		return n;
+	}
+	p->empty = p->built;
+	p->built = p->sent = 0;
+	refill(p);
+	return n;
+}
+
+static void account(struct poller *p, uint64_t now_ns, unsigned work)
+{
+	uint64_t round_ns = now_ns - p->now_ns;
+	if (unlikely(round_ns > p->stats.longest_round_ns) && !p->has_slept)
+		p->stats.longest_round_ns = round_ns;
+	p->has_slept = false;
+	p->now_ns = now_ns;
+	p->stats.rounds++;
+	if (work)
+		p->last_work_ns = now_ns;
+	else
+		p->stats.idle_rounds++;
+}
+
+unsigned poller_round(struct poller *p)
+{
+	uint64_t now_ns = clock_now(&p->config.clock);
+	unsigned work = receive(p, now_ns);
+	if (unlikely(mailbox_has_mail(p->config.mailbox)))
+		work += mailbox_serve(p->config.mailbox, now_ns);
+	if (unlikely(now_ns >= p->tick_at_ns)) {
+		p->tick_at_ns = now_ns + POLLER_TICK_NS;
+		p->stats.age_ns = now_ns - p->start_ns;
+		p->config.on_tick(p->config.arg, now_ns);
+	}
+	core_run(p->config.core, now_ns);
+	work += transmit(p, now_ns);
+	account(p, now_ns, work);
+	return work;
+}
+
+/* Who rings after core_set_sleeping(true) writes a byte into the pipe; what was rung before is seen by the look after it. Frames wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
+static void nap(struct poller *p)
+{
+	char bytes[64];
+	core_set_sleeping(p->config.core, true);
+	uint64_t now_ns = clock_now(&p->config.clock), next_ns = core_next(p->config.core);
+	uint64_t nap_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+	if (nap_ns > (uint64_t)p->config.sleep_us * 1000)
+		nap_ns = (uint64_t)p->config.sleep_us * 1000;
+	if (nap_ns >= NAP_MIN_NS && !p->built && !mailbox_has_mail(p->config.mailbox)) {
+		struct pollfd fd = { .fd = p->config.wake_fd, .events = POLLIN };
+		struct timespec wait = { 0, (long)nap_ns };
+		if (ppoll(&fd, 1, &wait, NULL) > 0)
+			while (read(p->config.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes))
+				;
+		p->stats.sleeps++;
+		p->stats.slept_ns += clock_now(&p->config.clock) - now_ns;
+		p->has_slept = true;
+	}
+	core_set_sleeping(p->config.core, false);
+}
+
+void poller_idle(struct poller *p)
+{
+	if (p->config.idle == DEVICE_IDLE_SPIN)
+		return;
+	if (p->config.idle == DEVICE_IDLE_SLEEP && p->now_ns - p->last_work_ns >= AWAKE_NS && !p->built)
+		nap(p);
+	else
+		rte_pause();
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One round of the engine, and what to do when a round found nothing. Driven by one thread at a time: the poll core, or in inline mode whoever took the ownership. */
+#ifndef UROCE_POLLER_H
+#define UROCE_POLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "core.h"
+#include "device_string.h"
+#include "mailbox.h"
+#include "port.h"
+
+#define POLLER_BURST 32u
+#define POLLER_TICK_NS 1000000u
+
+struct rte_mbuf;
+
+struct engine_stats {
+	uint64_t rounds, idle_rounds;
+	uint64_t rx_bursts, rx_frames;     /* bursts: that brought at least one frame */
+	uint64_t rx_unusable;              /* frames in several segments that did not fit one */
+	uint64_t tx_bursts, tx_frames;
+	uint64_t tx_partial;               /* bursts that the port took only in part: backpressure */
+	uint64_t tx_no_mbuf;               /* rounds in which the pool was empty */
+	uint64_t sleeps, slept_ns;
+	uint64_t longest_round_ns;         /* poll core only, without sleep */
+	uint64_t age_ns;
+};
+
+struct poller_config {
+	struct core *core;
+	const struct port *port;
+	struct mailbox *mailbox;
+	enum device_idle idle;
+	uint32_t sleep_us;
+	int wake_fd;                       /* reading end of the wake-up pipe */
+	struct clock clock;
+	void (*on_tick)(void *arg, uint64_t now_ns); /* about every POLLER_TICK_NS */
+	void *arg;
+};
+
+struct poller {
+	struct poller_config config;
+	uint64_t now_ns, last_work_ns, tick_at_ns, start_ns;
+	bool has_slept;
+	/* Frames being sent: [0, sent) are gone, [sent, built) wait for room in the port, [built, BURST) are empty mbufs. Of these, [0, empty) have no mbuf at all. */
+	unsigned sent, built, empty;
+	struct rte_mbuf *tx[POLLER_BURST];
+	struct core_frame tx_frame[POLLER_BURST];
+	struct engine_stats stats;
+};
+
+int poller_start(struct poller *p, const struct poller_config *config);
+/* Gives the prepared mbufs back. */
+void poller_stop(struct poller *p);
+/* Frames received and sent, and mail served. */
+unsigned poller_round(struct poller *p);
+/* After a round that answered 0, on a thread that has nothing else to do. */
+void poller_idle(struct poller *p);
+
+#endif

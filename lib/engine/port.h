@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One RX/TX queue pair of an Ethernet port, ready for bursts: made out of a device string, never stopped and started again (af_packet's stop closes its sockets), never reused. */
+#ifndef UROCE_PORT_H
+#define UROCE_PORT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device_string.h"
+
+struct ring_link;
+struct rte_mempool;
+
+struct port {
+	uint16_t id, queue;
+	bool is_foreign;             /* the program's own: not closed by us */
+	uint8_t mac[6];
+	uint32_t max_frame;          /* bytes of the largest frame it carries both ways, without FCS */
+	uint32_t frame_room;         /* bytes for a frame in each mbuf of pool */
+	uint32_t window_max;         /* packets that a peer's queue surely holds; 0: not known */
+	struct rte_mempool *pool;
+	char interface[IF_NAMESIZE]; /* kernel interface behind it, or "" */
+	uint32_t interface_index, interface_mtu;
+	struct ring_link *link;
+	unsigned side;
+	char vdev[96];               /* name given to DPDK, or "" */
+	char text[160];              /* for log lines: what the user called it */
+};
+
+/* The EAL runs (eal_get). 0; -EINVAL, -ENODEV, -ENOMEM, -EBUSY, each after one log line. */
+int port_open(struct port **out, const struct device_string *d, const struct log *log);
+/* p may be NULL. No thread is in a burst on it. */
+void port_close(struct port *p);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the rings and the pool of each in-process link, and the process's list of links (under its lock). Opens and closes no ethdev port beyond making it out of two rings.
+ * Invariant: the pool outlives both sides and every mbuf in the rings. */
+#include "ring_link.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpdk_compat.h"
+
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#define SPARE_MBUFS 2048u /* caches of three threads, both sides' prepared frames and bursts at work */
+
+struct ring_link {
+	struct ring_link *next;
+	char name[32];
+	uint32_t slots;
+	struct rte_ring *towards[2]; /* [s]: what side s receives */
+	struct rte_mempool *pool;
+	bool is_taken[2];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ring_link *links;
+static unsigned serial; /* DPDK's names are never used twice: a closed port leaves traces of its own */
+
+static void drain_ring(struct rte_ring *r)
+{
+	void *m;
+	while (r && !rte_ring_dequeue(r, &m))
+		rte_pktmbuf_free(m);
+}
+
+static void free_link(struct ring_link *l)
+{
+	for (int s = 0; s < 2; s++) {
+		drain_ring(l->towards[s]);
+		rte_ring_free(l->towards[s]);
+	}
+	rte_mempool_free(l->pool);
+	free(l);
+}
+
+static struct ring_link *make_link(const char *name, uint32_t slots, uint32_t room)
+{
+	char text[RTE_RING_NAMESIZE];
+	struct ring_link *l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	snprintf(l->name, sizeof(l->name), "%s", name);
+	l->slots = slots;
+	serial++;
+	for (int s = 0; s < 2; s++) {
+		snprintf(text, sizeof(text), "uroce_l%u_%d", serial, s);
+		l->towards[s] = rte_ring_create(text, slots, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	}
+	snprintf(text, sizeof(text), "uroce_l%u", serial);
+	l->pool = rte_pktmbuf_pool_create(text, 2 * slots + SPARE_MBUFS, 256, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
+	if (l->towards[0] && l->towards[1] && l->pool)
+		return l;
+	free_link(l);
+	return NULL;
+}
+
+static int join_locked(const char *name, unsigned side, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out)
+{
+	struct ring_link *l = links;
+	while (l && strcmp(l->name, name))
+		l = l->next;
+	if (!l) {
+		l = make_link(name, slots ? slots : RING_LINK_SLOTS, room);
+		if (!l) {
+			log_write(log, LOG_ERROR, "link %s: no memory for its rings and mbufs: %s (see memory=)", name, rte_strerror(rte_errno));
+			return -ENOMEM;
+		}
+		l->next = links;
+		links = l;
+	}
+	if (l->is_taken[side]) {
+		log_write(log, LOG_ERROR, "link %s: side=%u is taken; the other end is side=%u", name, side, !side);
+		return -EBUSY;
+	}
+	if (slots && slots != l->slots) {
+		log_write(log, LOG_ERROR, "link %s: was made with ring=%u, not ring=%u", name, l->slots, slots);
+		return -EINVAL;
+	}
+	l->is_taken[side] = true;
+	*out = l;
+	return 0;
+}
+
+static void leave_locked(struct ring_link *l, unsigned side)
+{
+	l->is_taken[side] = false;
+	if (l->is_taken[!side])
+		return;
+	struct ring_link **at = &links;
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	free_link(l);
+}
+
+int ring_link_join(const char *name, unsigned side, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id)
+{
+	char text[16];
+	struct ring_link *l;
+	pthread_mutex_lock(&lock);
+	int err = join_locked(name, side, slots, room, log, &l);
+	if (!err) {
+		snprintf(text, sizeof(text), "uroce%u", ++serial);
+		drain_ring(l->towards[side]); /* sent to an earlier owner of this side */
+		int id = rte_eth_from_rings(text, &l->towards[side], 1, &l->towards[!side], 1, (unsigned)SOCKET_ID_ANY);
+		if (id < 0) {
+			log_write(log, LOG_ERROR, "link %s: DPDK refuses the port: %s", name, rte_strerror(rte_errno));
+			leave_locked(l, side);
+			err = -ENODEV;
+		} else {
+			*port_id = (uint16_t)id;
+			*out = l;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+void ring_link_leave(struct ring_link *l, unsigned side)
+{
+	pthread_mutex_lock(&lock);
+	leave_locked(l, side);
+	pthread_mutex_unlock(&lock);
+}
+
+struct rte_mempool *ring_link_pool(const struct ring_link *l)
+{
+	return l->pool;
+}
+
+uint32_t ring_link_slots(const struct ring_link *l)
+{
+	return l->slots;
+}
