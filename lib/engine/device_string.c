@@ -34,6 +34,14 @@ static bool copy_text(char *to, size_t room, const char *from)
 	return true;
 }
 
+/* An address that a host can have. */
+static bool is_host(const struct gid *g)
+{
+	static const uint8_t any4[4];
+	struct gid none4 = gid_from_ip4(any4);
+	return !gid_is_zero(g) && !gid_is_equal(g, &none4) && !gid_is_multicast(g);
+}
+
 static bool take_ip(struct device_string *d, const char *v)
 {
 	char text[GID_TEXT_MAX];
@@ -48,7 +56,7 @@ static bool take_ip(struct device_string *d, const char *v)
 	text[slash - v] = 0;
 	struct device_ip *ip = &d->ip[d->ips];
 	uint64_t prefix_len;
-	if (gid_parse(text, &ip->gid) || gid_is_zero(&ip->gid) || gid_is_multicast(&ip->gid))
+	if (gid_parse(text, &ip->gid) || !is_host(&ip->gid))
 		return false;
 	if (!parse_number(slash + 1, 0, gid_is_ip4(&ip->gid) ? 32 : 128, &prefix_len))
 		return false;
@@ -65,7 +73,7 @@ static bool take_gateway(struct device_string *d, const char *v)
 	if (d->gateways == DEVICE_GATEWAYS_MAX)
 		return false;
 	struct gid *g = &d->gateway[d->gateways];
-	if (gid_parse(v, g) || gid_is_zero(g) || gid_is_multicast(g))
+	if (gid_parse(v, g) || !is_host(g))
 		return false;
 	d->gateways++;
 	return true;
