@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include <rte_mbuf.h>
 
 #include "core.h"
+#include "quiet_start.h"
 #include "ring_link.h"
 
 #define ETH_LEN 14u
@@ -29,6 +31,7 @@
 #define POOL_MBUFS 4096u
 #define CACHE_MBUFS 256u
 #define ROOM_DEFAULT 4352u   /* CORE_FRAME_MAX, to whole cache lines */
+#define PACKET_FRAMES_MIN 64u
 #define PACKET_OVERHEAD 80u  /* of a TPACKET_V2 slot: its header, sockaddr_ll and alignment before the network header */
 
 /* What a row decides before the device is made. */
@@ -90,6 +93,35 @@ static int read_interface(struct port *p, const char *name, const struct log *lo
 	return err;
 }
 
+/* The driver locks both its rings into memory, which the limit of a container without CAP_IPC_LOCK may not allow: fewer frames then, as many as fit. */
+static uint32_t fit_locked(struct port *p, uint32_t slot, uint32_t count, const struct log *log)
+{
+	uint32_t fits = count;
+	for (; fits >= PACKET_FRAMES_MIN; fits /= 2) {
+		size_t bytes = 2 * (size_t)slot * fits;
+		void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+		if (probe == MAP_FAILED)
+			continue;
+		munmap(probe, bytes);
+		if (fits < count)
+			log_write(log, LOG_WARN, "%s: the limit on locked memory (ulimit -l) leaves %u of %u frames; bursts may be lost", p->text, fits, count);
+		return fits;
+	}
+	log_write(log, LOG_ERROR, "%s: the limit on locked memory is too small for %u frames: raise it (ulimit -l) or give CAP_IPC_LOCK", p->text, PACKET_FRAMES_MIN);
+	return 0;
+}
+
+static int check_packet_socket(struct port *p, const struct log *log)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int err = fd < 0 ? -errno : 0;
+	if (err)
+		log_write(log, LOG_ERROR, "%s: no packet socket: %s (it needs CAP_NET_RAW)", p->text, strerror(-err));
+	else
+		close(fd);
+	return err;
+}
+
 /* af_packet carries what both a ring slot and the interface carry. 512 frames, its default, lose half of a burst of 1,024; slots bigger than mbufs would overflow them. */
 static int plan_packet(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log)
 {
@@ -98,7 +130,9 @@ static int plan_packet(struct port *p, const struct device_string *d, struct pla
 		log_write(log, LOG_ERROR, "%s: needs iface=INTERFACE", p->text);
 		return -EINVAL;
 	}
-	int err = read_interface(p, iface, log);
+	int err = check_packet_socket(p, log);
+	if (!err)
+		err = read_interface(p, iface, log);
 	if (err)
 		return err;
 	uint32_t frame = p->interface_mtu + ETH_LEN + (d->vlan != VLAN_NONE ? VLAN_LEN : 0);
@@ -111,6 +145,9 @@ static int plan_packet(struct port *p, const struct device_string *d, struct pla
 		log_write(log, LOG_ERROR, "%s: framesz=%u,framecnt=%u: framesz from 512 to 32768, framecnt from 2", p->text, slot, count);
 		return -EINVAL;
 	}
+	char given[16];
+	if (!find_devarg(d->devargs, "framecnt", given, sizeof(given)) && !(count = fit_locked(p, slot, count, log)))
+		return -ENOMEM;
 	add_devarg(plan, "framesz", slot);
 	add_devarg(plan, "framecnt", count);
 	uint32_t block = slot > 65536 ? slot : 65536;
@@ -214,10 +251,7 @@ static int make_device(struct port *p, const struct device_string *d, const stru
 		err = rte_eth_dev_get_port_by_name(p->vdev, &p->id);
 	if (!err)
 		return 0;
-	if (row && row->plan == plan_packet && geteuid())
-		log_write(log, LOG_ERROR, "%s: needs the capability CAP_NET_RAW", p->text);
-	else
-		log_write(log, LOG_ERROR, "%s: DPDK cannot make it with \"%s\": %s", p->text, plan->devargs, strerror(err < 0 ? -err : err));
+	log_write(log, LOG_ERROR, "%s: DPDK cannot make it with \"%s\": %s", p->text, plan->devargs, strerror(err < 0 ? -err : err));
 	p->vdev[0] = 0;
 	return -ENODEV;
 }
@@ -236,7 +270,7 @@ static int start_device(struct port *p, uint32_t mtu, const struct log *log)
 	if (!err)
 		err = rte_eth_tx_queue_setup(p->id, 0, tx, SOCKET_ID_ANY, NULL);
 	if (!err)
-		err = rte_eth_dev_start(p->id);
+		err = p->interface[0] ? quiet_start(p->id) : rte_eth_dev_start(p->id);
 	if (err)
 		log_write(log, LOG_ERROR, "%s: DPDK cannot start the port: %s", p->text, strerror(-err));
 	return err;
@@ -252,7 +286,7 @@ static void make_ring_mac(struct port *p, const char *link)
 	memcpy(p->mac, mac, sizeof(mac));
 }
 
-static int read_mac(struct port *p, const struct device_string *d)
+static int read_mac(struct port *p, const struct device_string *d, const struct log *log)
 {
 	struct rte_ether_addr mac;
 	if (p->link) {
@@ -260,8 +294,13 @@ static int read_mac(struct port *p, const struct device_string *d)
 		return 0;
 	}
 	int err = rte_eth_macaddr_get(p->id, &mac);
+	if (err)
+		return err;
 	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
-	return err;
+	if (!rte_is_zero_ether_addr(&mac))
+		return 0;
+	log_write(log, LOG_ERROR, "%s: has no Ethernet address (the loopback interface cannot be used)", p->text);
+	return -EINVAL;
 }
 
 static int open_virtual(struct port *p, const struct device_string *d, const struct log *log)
@@ -331,7 +370,7 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	bool is_virtual = d->port == DEVICE_PORT_NONE && !strchr(d->vdev, ':');
 	int err = is_virtual ? open_virtual(p, d, log) : open_ethdev(p, d, log);
 	if (!err)
-		err = read_mac(p, d);
+		err = read_mac(p, d, log);
 	if (err) {
 		port_close(p);
 		return err;
