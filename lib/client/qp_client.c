@@ -281,6 +281,8 @@ int uroce_qp_query(struct uroce_qp *qp, struct uroce_qp_attr *attr)
 	int err;
 	context_lock(qp->o.ctx);
 	err = context_call(qp->o.ctx, &req, &rep);
+	if (!err && rep.query_qp.attr.state >= ABI_QP_STATES)
+		err = -EPROTO;
 	if (!err) {
 		unpack_attr(attr, &rep.query_qp.attr);
 		atomic_store_explicit(&qp->state, attr->state, memory_order_relaxed);

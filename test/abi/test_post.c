@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting, against the rings: what is in a slot byte by byte, when the ring is full, when a doorbell rings, and what is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake_engine.h"
+
+struct fixture {
+	struct fake_engine *f;
+	struct uroce_context *ctx;
+	struct uroce_pd *pd;
+	struct uroce_cq *cq;
+	struct uroce_qp *qp;
+};
+
+static void set_state(struct uroce_qp *qp, enum uroce_qp_state state)
+{
+	struct uroce_qp_attr attr = { .state = state };
+	assert_int_equal(uroce_qp_modify(qp, &attr, UROCE_QP_STATE), 0);
+}
+
+static struct fixture open_qp(struct uroce_qp_cap cap, bool signal_all, uint32_t first_index, uint32_t doorbell)
+{
+	struct fixture x;
+	struct uroce_qp_init init = { .cap = cap, .signal_all = signal_all };
+	x.f = fake_open(&x.ctx);
+	x.f->first_index = first_index;
+	x.f->doorbell = doorbell;
+	assert_int_equal(uroce_pd_create(x.ctx, &x.pd), 0);
+	assert_int_equal(uroce_cq_create(x.ctx, 16, NULL, NULL, &x.cq), 0);
+	init.send_cq = init.recv_cq = x.cq;
+	assert_int_equal(uroce_qp_create(x.pd, &init, &x.qp), 0);
+	set_state(x.qp, UROCE_QP_RTS);
+	return x;
+}
+
+static void close_qp(struct fixture *x)
+{
+	assert_int_equal(uroce_qp_destroy(x->qp), 0);
+	assert_int_equal(uroce_cq_destroy(x->cq), 0);
+	assert_int_equal(uroce_pd_destroy(x->pd), 0);
+	uroce_close(x->ctx);
+	assert_int_equal(x->f->closes, 1);
+	fake_free(x->f);
+}
+
+static const struct uroce_qp_cap usual = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 4, .max_recv_sge = 3, .max_inline = 64 };
+
+/* The slot is filled with a pattern first, so that what the client does not write shows. */
+static const uint8_t *post_one(struct fixture *x, const struct uroce_send_wr *wr)
+{
+	struct fake_ring *sq = &x->f->qp[0].sq;
+	uint32_t tail = fake_tail(sq);
+	memset(fake_slot(sq, tail), 0xee, sq->slot_bytes);
+	assert_int_equal(uroce_post_send(x->qp, wr, 1), 1);
+	assert_int_equal(fake_tail(sq), tail + 1);
+	return fake_slot(sq, tail);
+}
+
+static void assert_bytes(const uint8_t *slot, const uint8_t *want, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slot[i] != want[i])
+			fail_msg("byte %zu of the slot is 0x%02x, 0x%02x is right", i, slot[i], want[i]);
+}
+
+/* ---- layouts ---- */
+
+static const struct uroce_sge sges[4] = {
+	{ 0x1122334455667788, 0x100, 0xa1a2a3a4 },
+	{ 0x2122334455667788, 0x200, 0xb1b2b3b4 },
+	{ 0x3122334455667788, 0x300, 0xc1c2c3c4 },
+	{ 0x4122334455667788, 0x400, 0xd1d2d3d4 },
+};
+
+static void test_send_layout(void **state)
+{
+	static const uint8_t want[] = {
+		0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, /* wr_id */
+		ABI_OP_SEND_WITH_IMM, ABI_SEND_SIGNALED | ABI_SEND_SOLICITED | ABI_SEND_FENCE, 4, 0,
+		0xde, 0xad, 0xbe, 0xef, /* imm: as the program has it in memory */
+		0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* remote_addr */
+		0x24, 0x23, 0x22, 0x21, /* rkey */
+		0, 0, 0, 0, /* inline_len */
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00, 0x01, 0, 0, 0xa4, 0xa3, 0xa2, 0xa1,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x21, 0x00, 0x02, 0, 0, 0xb4, 0xb3, 0xb2, 0xb1,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x31, 0x00, 0x03, 0, 0, 0xc4, 0xc3, 0xc2, 0xc1,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x41, 0x00, 0x04, 0, 0, 0xd4, 0xd3, 0xd2, 0xd1,
+	};
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr wr = { .wr_id = 0x0102030405060708, .sg_list = sges, .num_sge = 4, .opcode = UROCE_OP_SEND_WITH_IMM,
+		.flags = UROCE_SEND_SIGNALED | UROCE_SEND_SOLICITED | UROCE_SEND_FENCE, .remote_addr = 0x1112131415161718, .rkey = 0x21222324 };
+	memcpy(&wr.imm, "\xde\xad\xbe\xef", 4);
+	assert_int_equal(x.f->qp[0].sq.slot_bytes, 128);
+	assert_bytes(post_one(&x, &wr), want, sizeof(want));
+	close_qp(&x);
+}
+
+static void test_opcodes_and_flags(void **state)
+{
+	static const enum abi_opcode opcodes[] = { ABI_OP_SEND, ABI_OP_SEND_WITH_IMM, ABI_OP_WRITE, ABI_OP_WRITE_WITH_IMM, ABI_OP_READ };
+	struct fixture x = open_qp(usual, false, 0, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		struct uroce_send_wr wr = { .wr_id = i, .sg_list = sges, .num_sge = 1, .opcode = (enum uroce_opcode)opcodes[i] };
+		const struct abi_send_wqe *wqe = (const struct abi_send_wqe *)post_one(&x, &wr);
+		assert_int_equal(wqe->opcode, opcodes[i]);
+		assert_int_equal(wqe->flags, 0);
+		assert_int_equal(wqe->num_sge, 1);
+		assert_int_equal(wqe->inline_len, 0);
+		fake_release(&x.f->qp[0].sq, 1);
+	}
+	close_qp(&x);
+}
+
+static void test_atomic_layout(void **state)
+{
+	const struct uroce_sge sge = { 0x1122334455667788, 8, 0xa1a2a3a4 };
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr swap = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_COMPARE_SWAP, .remote_addr = 0x1000, .rkey = 5, .compare_add = 0xc0c1, .swap = 0x50515 };
+	struct uroce_send_wr add = { .wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_FETCH_ADD, .remote_addr = 0x1008, .rkey = 6, .compare_add = 0xadd, .swap = 0xbad };
+	const uint8_t *slot = post_one(&x, &swap);
+	const struct abi_send_wqe *wqe = (const struct abi_send_wqe *)slot;
+	uint64_t v;
+	memcpy(&v, slot + 32, 8);
+	assert_int_equal(v, 0xc0c1);
+	memcpy(&v, slot + 40, 8);
+	assert_int_equal(v, 0x50515);
+	assert_memory_equal(slot + ABI_WQE_ATOMIC_BODY, &sge, 16);
+	assert_int_equal(wqe->opcode, ABI_OP_COMPARE_SWAP);
+	assert_int_equal(wqe->num_sge, 1);
+	assert_int_equal(wqe->remote_addr, 0x1000);
+	slot = post_one(&x, &add);
+	memcpy(&v, slot + 40, 8);
+	assert_int_equal(v, 0xadd);
+	assert_memory_equal(slot + ABI_WQE_ATOMIC_BODY, &sge, 16);
+	close_qp(&x);
+}
+
+static void test_inline(void **state)
+{
+	uint8_t data[64], want[64];
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_sge list[4];
+	struct uroce_send_wr wr = { .wr_id = 9, .sg_list = list, .opcode = UROCE_OP_WRITE, .flags = UROCE_SEND_INLINE };
+	const uint8_t *slot;
+	uint32_t len;
+	for (unsigned i = 0; i < 64; i++)
+		data[i] = (uint8_t)(i + 1);
+	/* every length in one SGE, and in two, around the slot's first 64 bytes and up to the limit */
+	for (uint32_t n = 0; n <= 64; n++) {
+		for (uint32_t first = n; ; first /= 2) {
+			list[0] = (struct uroce_sge){ (uintptr_t)data, first, 0xdead };
+			list[1] = (struct uroce_sge){ (uintptr_t)(data + first), n - first, 0xdead };
+			wr.num_sge = first == n ? 1 : 2;
+			slot = post_one(&x, &wr);
+			memcpy(&len, slot + 28, 4);
+			assert_int_equal(len, n);
+			assert_int_equal(((const struct abi_send_wqe *)slot)->num_sge, 0);
+			assert_int_equal(((const struct abi_send_wqe *)slot)->flags, ABI_SEND_INLINE);
+			memset(want, 0xee, sizeof(want));
+			memcpy(want, data, n);
+			assert_bytes(slot + ABI_WQE_BODY, want, 64);
+			fake_release(&x.f->qp[0].sq, 1);
+			if (!first)
+				break;
+		}
+	}
+	/* no SGE at all, and pieces out of order with an empty one that points nowhere */
+	wr.num_sge = 0;
+	slot = post_one(&x, &wr);
+	memcpy(&len, slot + 28, 4);
+	assert_int_equal(len, 0);
+	list[0] = (struct uroce_sge){ (uintptr_t)(data + 10), 3, 0 };
+	list[1] = (struct uroce_sge){ 0, 0, 0 };
+	list[2] = (struct uroce_sge){ (uintptr_t)data, 2, 0 };
+	wr.num_sge = 3;
+	slot = post_one(&x, &wr);
+	assert_memory_equal(slot + ABI_WQE_BODY, "\x0b\x0c\x0d\x01\x02", 5);
+	close_qp(&x);
+}
+
+static void test_recv_layout(void **state)
+{
+	static const uint8_t want[] = {
+		0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 3, 0, 0, 0, 0, 0, 0, 0,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00, 0x01, 0, 0, 0xa4, 0xa3, 0xa2, 0xa1,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x21, 0x00, 0x02, 0, 0, 0xb4, 0xb3, 0xb2, 0xb1,
+		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x31, 0x00, 0x03, 0, 0, 0xc4, 0xc3, 0xc2, 0xc1,
+	};
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_recv_wr wr[2] = { { 0x0102030405060708, sges, 3 }, { 7, NULL, 0 } };
+	struct fake_ring *rq = &x.f->qp[0].rq;
+	uint32_t last;
+	assert_int_equal(rq->slot_bytes, 64);
+	memset(rq->slots, 0xee, 128);
+	assert_int_equal(uroce_post_recv(x.qp, wr, 2), 2);
+	assert_bytes(rq->slots, want, sizeof(want));
+	assert_int_equal(((const struct abi_recv_wqe *)fake_slot(rq, 1))->wr_id, 7);
+	assert_int_equal(((const struct abi_recv_wqe *)fake_slot(rq, 1))->num_sge, 0);
+	assert_int_equal(fake_tail(rq), 2);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+	close_qp(&x);
+}
+
+static void test_signal_all(void **state)
+{
+	struct fixture x = open_qp(usual, true, 0, 0);
+	struct uroce_send_wr wr = { .wr_id = 1, .opcode = UROCE_OP_SEND, .flags = UROCE_SEND_FENCE };
+	assert_int_equal(((const struct abi_send_wqe *)post_one(&x, &wr))->flags, ABI_SEND_SIGNALED | ABI_SEND_FENCE);
+	assert_int_equal(fake_last(x.f, ABI_CREATE_QP)->create_qp.signal_all, 1);
+	close_qp(&x);
+}
+
+/* ---- the ring ---- */
+
+static void post_and_check(struct fixture *x, unsigned n, int want, uint64_t *next_id)
+{
+	struct uroce_send_wr wr[32] = { 0 };
+	struct fake_ring *sq = &x->f->qp[0].sq;
+	uint32_t tail = fake_tail(sq);
+	for (unsigned i = 0; i < n; i++)
+		wr[i] = (struct uroce_send_wr){ .wr_id = *next_id + i, .opcode = UROCE_OP_SEND };
+	assert_int_equal(uroce_post_send(x->qp, wr, n), want);
+	for (int i = 0; i < want; i++)
+		assert_int_equal(((struct abi_send_wqe *)fake_slot(sq, tail + (uint32_t)i))->wr_id, *next_id + (unsigned)i);
+	*next_id += want > 0 ? (unsigned)want : 0;
+	assert_int_equal(fake_tail(sq), tail + (uint32_t)(want > 0 ? want : 0));
+}
+
+static void fill_and_drain(uint32_t first_index)
+{
+	struct fixture x = open_qp(usual, false, first_index, 0);
+	struct fake_ring *sq = &x.f->qp[0].sq;
+	uint64_t id = 100;
+	assert_int_equal(fake_tail(sq), first_index);
+	post_and_check(&x, 0, 0, &id);
+	post_and_check(&x, 5, 5, &id);
+	post_and_check(&x, 5, 3, &id); /* a short count: no room for the rest */
+	post_and_check(&x, 1, -ENOMEM, &id);
+	fake_release(sq, 1);
+	post_and_check(&x, 2, 1, &id);
+	post_and_check(&x, 1, -ENOMEM, &id);
+	fake_release(sq, 8);
+	for (unsigned i = 0; i < 100; i++) {
+		post_and_check(&x, 1 + i % 8, 1 + (int)(i % 8), &id);
+		fake_release(sq, 1 + i % 8);
+	}
+	post_and_check(&x, 32, 8, &id);
+	post_and_check(&x, 32, -ENOMEM, &id);
+	close_qp(&x);
+}
+
+static void test_full_ring(void **state)
+{
+	fill_and_drain(0);
+}
+
+static void test_index_wrap(void **state)
+{
+	fill_and_drain(0xfffffffe);
+	fill_and_drain(0xfffffff0);
+	fill_and_drain(0x7ffffffd);
+}
+
+static void test_recv_ring_full_and_wrap(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0xfffffffb, 0);
+	struct fake_ring *rq = &x.f->qp[0].rq;
+	struct uroce_recv_wr wr[9] = { 0 };
+	for (unsigned i = 0; i < 9; i++)
+		wr[i].wr_id = i;
+	assert_int_equal(uroce_post_recv(x.qp, wr, 0), 0);
+	assert_int_equal(uroce_post_recv(x.qp, wr, 9), 8);
+	assert_int_equal(uroce_post_recv(x.qp, wr, 1), -ENOMEM);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(((struct abi_recv_wqe *)fake_slot(rq, 0xfffffffb + i))->wr_id, i);
+	assert_int_equal(fake_tail(rq), 3);
+	fake_release(rq, 2);
+	assert_int_equal(uroce_post_recv(x.qp, wr, 9), 2);
+	close_qp(&x);
+}
+
+/* The other side's index is bounded: one that cannot be means "full", never a slot in use. */
+static void test_impossible_head(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct fake_ring *sq = &x.f->qp[0].sq;
+	uint64_t id = 0;
+	post_and_check(&x, 8, 8, &id);
+	atomic_store(&sq->ring->engine_index, 9); /* beyond the tail */
+	post_and_check(&x, 1, -ENOMEM, &id);
+	atomic_store(&sq->ring->engine_index, 0xffffffff); /* before the start */
+	post_and_check(&x, 1, -ENOMEM, &id);
+	atomic_store(&sq->ring->engine_index, 3);
+	post_and_check(&x, 8, 3, &id);
+	close_qp(&x);
+}
+
+static void test_reset_empties_queues(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0xfffffffc, 0);
+	struct uroce_recv_wr recv[8] = { 0 };
+	uint64_t id = 0;
+	post_and_check(&x, 8, 8, &id);
+	assert_int_equal(uroce_post_recv(x.qp, recv, 8), 8);
+	set_state(x.qp, UROCE_QP_RESET);
+	set_state(x.qp, UROCE_QP_RTS);
+	post_and_check(&x, 9, 8, &id);
+	assert_int_equal(uroce_post_recv(x.qp, recv, 8), 8);
+	close_qp(&x);
+}
+
+/* ---- doorbells ---- */
+
+static void test_doorbell_rules(void **state)
+{
+	static const uint32_t numbers[] = { 0, 1, 63, 64, 4095, 4096, ABI_DOORBELLS - 1 };
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct fixture x = open_qp(usual, false, 0, numbers[i]);
+		struct uroce_send_wr wr[2] = { { .opcode = UROCE_OP_SEND }, { .opcode = UROCE_OP_SEND } };
+		struct fake_ring *sq = &x.f->qp[0].sq;
+		uint32_t last = 0, n = numbers[i];
+		assert_int_equal(uroce_post_send(x.qp, wr, 0), 0);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+		assert_int_equal(uroce_post_send(x.qp, wr, 2), 2);
+		assert_true(atomic_load(&x.f->doorbells->word[n / 64]) == UINT64_C(1) << n % 64);
+		assert_true(atomic_load(&x.f->doorbells->top[n / 4096]) == UINT64_C(1) << n / 64 % 64);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 1);
+		assert_int_equal(last, n);
+		/* while the engine looks by itself nothing rings */
+		atomic_store(&sq->ring->looking, 1);
+		atomic_store(&x.f->page->sleeping, 1);
+		assert_int_equal(uroce_post_send(x.qp, wr, 1), 1);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+		assert_int_equal(x.f->wakes, 0);
+		/* and a sleeping engine is woken by the ring, not by the post */
+		atomic_store(&sq->ring->looking, 0);
+		assert_int_equal(uroce_post_send(x.qp, wr, 2), 2);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 1);
+		assert_int_equal(x.f->wakes, 1);
+		/* the engine has taken the upper bit and not yet the lower one: the upper one has to come again */
+		atomic_store(&x.f->page->sleeping, 0);
+		atomic_store(&x.f->doorbells->word[n / 64], UINT64_C(1) << n % 64);
+		assert_int_equal(uroce_post_send(x.qp, wr, 1), 1);
+		assert_true(atomic_load(&x.f->doorbells->top[n / 4096]) == UINT64_C(1) << n / 64 % 64);
+		assert_int_equal(x.f->wakes, 1);
+		/* a refused post rings nothing */
+		fake_take_doorbells(x.f, &last);
+		wr[0].opcode = (enum uroce_opcode)99;
+		assert_int_equal(uroce_post_send(x.qp, wr, 1), -EINVAL);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+		close_qp(&x);
+	}
+}
+
+/* Neighbours in one word ring beside each other. */
+static void test_doorbells_share_words(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 62);
+	struct uroce_qp_init init = { .send_cq = x.cq, .recv_cq = x.cq, .cap = usual };
+	struct uroce_send_wr wr = { .opcode = UROCE_OP_SEND };
+	struct uroce_qp *other[2];
+	uint32_t last;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(uroce_qp_create(x.pd, &init, &other[i]), 0);
+		set_state(other[i], UROCE_QP_RTS);
+		assert_int_equal(uroce_post_send(other[i], &wr, 1), 1);
+	}
+	assert_int_equal(uroce_post_send(x.qp, &wr, 1), 1);
+	assert_true(atomic_load(&x.f->doorbells->word[0]) == UINT64_C(3) << 62);
+	assert_true(atomic_load(&x.f->doorbells->word[1]) == 1);
+	assert_true(atomic_load(&x.f->doorbells->top[0]) == 3);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 3);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(uroce_qp_destroy(other[i]), 0);
+	close_qp(&x);
+}
+
+/* ---- refusals ---- */
+
+/* known-bugs: 46 */
+static void test_states(void **state)
+{
+	static const struct {
+		enum uroce_qp_state state;
+		bool send, recv;
+	} rows[] = {
+		{ UROCE_QP_RESET, false, false },
+		{ UROCE_QP_INIT, false, true },
+		{ UROCE_QP_RTR, false, true },
+		{ UROCE_QP_RTS, true, true },
+		{ UROCE_QP_SQD, true, true },
+		{ UROCE_QP_SQE, true, true },
+		{ UROCE_QP_ERR, true, true },
+	};
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr send = { .opcode = UROCE_OP_SEND };
+	struct uroce_recv_wr recv = { 0 };
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t tail = fake_tail(&x.f->qp[0].sq);
+		set_state(x.qp, rows[i].state);
+		x.f->lines = 0;
+		assert_int_equal(uroce_post_send(x.qp, &send, 1), rows[i].send ? 1 : -EINVAL);
+		assert_int_equal(uroce_post_recv(x.qp, &recv, 1), rows[i].recv ? 1 : -EINVAL);
+		assert_int_equal(fake_tail(&x.f->qp[0].sq), tail + rows[i].send);
+		assert_int_equal(x.f->lines, !rows[i].send + !rows[i].recv);
+	}
+	close_qp(&x);
+}
+
+/* The engine went to ERR by itself while this side still believes in INIT: once an event or a query told of it, sends are taken, to be flushed. */
+static void test_state_from_the_engine(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr send = { .opcode = UROCE_OP_SEND };
+	struct uroce_async_event event;
+	struct uroce_qp_attr attr;
+	set_state(x.qp, UROCE_QP_RTR);
+	assert_int_equal(uroce_post_send(x.qp, &send, 1), -EINVAL);
+	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
+	assert_int_equal(uroce_post_send(x.qp, &send, 1), 1);
+	set_state(x.qp, UROCE_QP_RESET);
+	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_FATAL); /* older than the reset */
+	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
+	assert_int_equal(uroce_post_send(x.qp, &send, 1), -EINVAL);
+	x.f->qp[0].attr.state = ABI_QP_ERR;
+	assert_int_equal(uroce_qp_query(x.qp, &attr), 0);
+	assert_int_equal(attr.state, UROCE_QP_ERR);
+	assert_int_equal(uroce_post_send(x.qp, &send, 1), 1);
+	close_qp(&x);
+}
+
+static const struct uroce_sge word8[2] = { { 0x1000, 8, 1 }, { 0x2000, 8, 1 } };
+static const struct uroce_sge halves[2] = { { 0x1000, 4, 1 }, { 0x2000, 4, 1 } };
+static const struct uroce_sge huge[4] = { { 0, 0x80000000, 1 }, { 0, 1, 1 }, { 0, 0x7fffffff, 1 }, { 0, 0xffffffff, 1 } };
+static const struct uroce_sge wrapping[3] = { { 0x1000, 0xfffffff0, 1 }, { 0x1000, 0x11, 1 }, { 0x1000, 0x10, 1 } };
+
+/* known-bugs: 45 */
+static void test_refused_sends(void **state)
+{
+	static const struct {
+		struct uroce_send_wr wr;
+		const char *says;
+	} rows[] = {
+		{ { .opcode = (enum uroce_opcode)ABI_OP_COUNT }, "opcode 7" },
+		{ { .opcode = (enum uroce_opcode)-1 }, "opcode" },
+		{ { .opcode = UROCE_OP_SEND, .flags = 1 << 4 }, "flags 0x10" },
+		{ { .opcode = UROCE_OP_SEND, .flags = 0x80000001 }, "flags" },
+		{ { .opcode = UROCE_OP_SEND, .sg_list = sges, .num_sge = 5 }, "created for 4" },
+		{ { .opcode = UROCE_OP_SEND, .sg_list = sges, .num_sge = UINT32_MAX }, "created for 4" },
+		{ { .opcode = UROCE_OP_SEND, .sg_list = sges, .num_sge = 5, .flags = UROCE_SEND_INLINE }, "created for 4" },
+		{ { .opcode = UROCE_OP_READ, .sg_list = word8, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "cannot be inline" },
+		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = word8, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "cannot be inline" },
+		{ { .opcode = UROCE_OP_COMPARE_SWAP, .sg_list = word8, .num_sge = 0 }, "one of 8" },
+		{ { .opcode = UROCE_OP_COMPARE_SWAP, .sg_list = word8, .num_sge = 2 }, "one of 8" },
+		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = halves, .num_sge = 2 }, "one of 8" },
+		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = halves, .num_sge = 1 }, "one of 8" },
+		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = word8, .num_sge = 1, .remote_addr = 0x1004 }, "multiple of 8" },
+		{ { .opcode = UROCE_OP_WRITE, .sg_list = sges, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "created for 64" },
+		{ { .opcode = UROCE_OP_WRITE, .sg_list = wrapping, .num_sge = 3, .flags = UROCE_SEND_INLINE }, "created for 64" },
+		{ { .opcode = UROCE_OP_WRITE, .sg_list = huge, .num_sge = 2 }, "2147483649 bytes, the most is 2147483648" },
+		{ { .opcode = UROCE_OP_READ, .sg_list = huge, .num_sge = 4 }, "the most is 2147483648" },
+		{ { .opcode = UROCE_OP_SEND, .sg_list = wrapping, .num_sge = 2 }, "the most is 2147483648" },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture x = open_qp(usual, false, 0, 0);
+		struct uroce_send_wr wr = rows[i].wr;
+		uint32_t last;
+		wr.wr_id = 0xabc;
+		x.f->lines = 0;
+		assert_int_equal(uroce_post_send(x.qp, &wr, 1), -EINVAL);
+		assert_int_equal(fake_tail(&x.f->qp[0].sq), 0);
+		assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+		assert_int_equal(x.f->lines, 1);
+		if (!strstr(x.f->line, rows[i].says) || !strstr(x.f->line, "0xabc") || !strstr(x.f->line, "QP 0x1234"))
+			fail_msg("row %u: the line is \"%s\", and should say \"%s\"", i, x.f->line, rows[i].says);
+		close_qp(&x);
+	}
+}
+
+/* Just inside each limit. */
+static void test_accepted_limits(void **state)
+{
+	static uint8_t data[64];
+	static const struct uroce_sge pieces[4] = { { .len = 0x20000000 }, { .len = 0x20000000 }, { .len = 0x20000000 }, { .len = 0x20000000 } };
+	struct uroce_sge inline_sge = { (uintptr_t)data, 64, 0 };
+	struct uroce_send_wr rows[] = {
+		{ .opcode = UROCE_OP_WRITE, .sg_list = huge, .num_sge = 1 },
+		{ .opcode = UROCE_OP_READ, .sg_list = &huge[1], .num_sge = 2 },
+		{ .opcode = UROCE_OP_SEND, .sg_list = pieces, .num_sge = 4 },
+		{ .opcode = UROCE_OP_READ },
+		{ .opcode = UROCE_OP_SEND, .flags = 15, .sg_list = &inline_sge, .num_sge = 1 },
+		{ .opcode = UROCE_OP_FETCH_ADD, .sg_list = word8, .num_sge = 1, .remote_addr = UINT64_MAX - 7 },
+	};
+	struct fixture x = open_qp(usual, false, 0, 0);
+	assert_int_equal(uroce_post_send(x.qp, rows, 6), 6);
+	close_qp(&x);
+}
+
+static void test_refused_receives(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_recv_wr wr[3] = { { 1, sges, 3 }, { 2, sges, 4 }, { 3, sges, 1 } };
+	x.f->lines = 0;
+	assert_int_equal(uroce_post_recv(x.qp, wr, 3), 1);
+	assert_int_equal(x.f->lines, 1);
+	assert_non_null(strstr(x.f->line, "created for 3"));
+	assert_int_equal(uroce_post_recv(x.qp, wr + 1, 2), -EINVAL);
+	assert_int_equal(uroce_post_recv(x.qp, wr + 2, 1), 1);
+	assert_int_equal(fake_tail(&x.f->qp[0].rq), 2);
+	close_qp(&x);
+}
+
+/* known-bugs: 41 */
+static void test_batch_with_a_bad_one(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct fake_ring *sq = &x.f->qp[0].sq;
+	struct uroce_send_wr wr[7];
+	uint32_t last;
+	for (unsigned i = 0; i < 7; i++)
+		wr[i] = (struct uroce_send_wr){ .wr_id = i, .opcode = UROCE_OP_SEND };
+	wr[4].num_sge = 99;
+	assert_int_equal(uroce_post_send(x.qp, wr, 7), 4);
+	assert_int_equal(fake_tail(sq), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(((struct abi_send_wqe *)fake_slot(sq, i))->wr_id, i);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 1);
+	assert_int_equal(uroce_post_send(x.qp, wr + 4, 3), -EINVAL);
+	assert_int_equal(uroce_post_send(x.qp, wr + 5, 2), 2);
+	assert_int_equal(((struct abi_send_wqe *)fake_slot(sq, 4))->wr_id, 5);
+	/* full before the bad one is reached: the bad one is not looked at */
+	wr[2].num_sge = 99;
+	x.f->lines = 0;
+	assert_int_equal(uroce_post_send(x.qp, wr, 7), 2);
+	assert_int_equal(x.f->lines, 0);
+	assert_int_equal(uroce_post_send(x.qp, wr + 2, 5), -ENOMEM);
+	close_qp(&x);
+}
+
+/* A program in a loop does not drown its log. */
+static void test_refusals_are_limited(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)50 };
+	x.f->lines = 0;
+	for (unsigned i = 0; i < 10000; i++)
+		assert_int_equal(uroce_post_send(x.qp, &wr, 1), -EINVAL);
+	assert_in_range(x.f->lines, 1, 1000);
+	close_qp(&x);
+}
+
+static void test_dead_engine(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr send = { .opcode = UROCE_OP_SEND };
+	struct uroce_recv_wr recv = { 0 };
+	struct uroce_qp *other;
+	struct uroce_qp_init init = { .send_cq = x.cq, .recv_cq = x.cq };
+	atomic_store(&x.f->page->dead, 1);
+	assert_int_equal(uroce_post_send(x.qp, &send, 1), -ENODEV);
+	assert_int_equal(uroce_post_recv(x.qp, &recv, 1), -ENODEV);
+	assert_int_equal(fake_tail(&x.f->qp[0].sq), 0);
+	assert_int_equal(uroce_qp_create(x.pd, &init, &other), -ENODEV);
+	/* what it held is gone with it: destroying goes through */
+	close_qp(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_send_layout),
+		cmocka_unit_test(test_opcodes_and_flags),
+		cmocka_unit_test(test_atomic_layout),
+		cmocka_unit_test(test_inline),
+		cmocka_unit_test(test_recv_layout),
+		cmocka_unit_test(test_signal_all),
+		cmocka_unit_test(test_full_ring),
+		cmocka_unit_test(test_index_wrap),
+		cmocka_unit_test(test_recv_ring_full_and_wrap),
+		cmocka_unit_test(test_impossible_head),
+		cmocka_unit_test(test_reset_empties_queues),
+		cmocka_unit_test(test_doorbell_rules),
+		cmocka_unit_test(test_doorbells_share_words),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_state_from_the_engine),
+		cmocka_unit_test(test_refused_sends),
+		cmocka_unit_test(test_accepted_limits),
+		cmocka_unit_test(test_refused_receives),
+		cmocka_unit_test(test_batch_with_a_bad_one),
+		cmocka_unit_test(test_refusals_are_limited),
+		cmocka_unit_test(test_dead_engine),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
