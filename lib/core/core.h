@@ -34,13 +34,19 @@ struct core_frame {
 	void *cookie;      /* the caller's */
 };
 
-/* What the outside does for the core. Slow path only. */
+/* What the outside does for the core: the few system calls that the slow path and events need. NULL functions: host.c's (memfds and pipes). */
 struct core_hooks {
-	/* A region both engine and client can map, zeroed, page aligned; *fd its memfd or -1. 0 or negative errno. */
+	/* A region that both engine and client can map, zeroed, page aligned; *fd its memfd or -1. 0 or a negative errno. */
 	int (*region_new)(void *arg, uint64_t bytes, void **base, int *fd);
 	void (*region_free)(void *arg, void *base, uint64_t bytes, int fd);
+	/* A pipe for events: the reading end is the client's, the writing end never blocks. */
+	int (*channel_new)(void *arg, int *read_fd, int *write_fd);
+	void (*channel_free)(void *arg, int read_fd, int write_fd);
+	/* Puts one record into it, whole. 0; -EAGAIN: full. */
+	int (*channel_write)(void *arg, int write_fd, const void *record, uint32_t len);
 	void *arg;
 };
+extern const struct core_hooks core_host_hooks;
 
 struct core_config {
 	char name[ABI_NAME_MAX];
@@ -52,7 +58,7 @@ struct core_config {
 	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
 	uint64_t seed;            /* 0: unpredictable; else everything random in the core follows from it (tests) */
 	const struct log *log;
-	struct core_hooks hooks;  /* NULL functions: memfd regions of the core's own */
+	const struct core_hooks *hooks; /* NULL: core_host_hooks */
 };
 #define CORE_INDEX_BITS 4u
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The arenas of one client: a few large regions that engine and client both map, cut into rings and pool memory. A place is (arena number, offset), never an address. */
+#ifndef UROCE_ARENA_H
+#define UROCE_ARENA_H
+
+#include "core.h"
+#include "intervals.h"
+
+struct arena {
+	void *base; /* the core's mapping */
+	uint64_t bytes;
+	int fd;
+	struct intervals free;
+};
+struct arenas {
+	struct arena *v;
+	uint32_t n;
+	const struct core_hooks *hooks;
+};
+
+void arenas_init(struct arenas *a, const struct core_hooks *hooks);
+void arenas_destroy(struct arenas *a);
+/* `bytes` zeroed bytes, aligned to `align` (a power of two up to 4096); in a new region when none has room. 0, -EINVAL, -ENOMEM or the hook's error. */
+int arenas_take(struct arenas *a, uint64_t bytes, uint64_t align, uint32_t *arena, uint64_t *offset);
+void arenas_give(struct arenas *a, uint32_t arena, uint64_t offset, uint64_t bytes);
+static inline void *arenas_at(const struct arenas *a, uint32_t arena, uint64_t offset)
+{
+	return (uint8_t *)a->v[arena].base + offset;
+}
+
+#endif

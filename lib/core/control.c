@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests: one function each, found in a table by type. Owns the checks of what a client asks for. Nothing in a request is trusted; every refusal says what was wrong and what would be right. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "machine.h"
+
+#define MAX_QP_WR 32768u
+#define MAX_CQE (1u << 22)
+#define MAX_PD 65536u
+
+typedef int handler_fn(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+
+static uint32_t round_up_power(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+static int query_device(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	const struct core *c = k->core;
+	rep->device = (struct abi_device){
+		.mode = c->config.mode, .port_up = 1, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
+		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
+		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
+		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
+	};
+	memcpy(rep->device.name, c->config.name, sizeof(rep->device.name));
+	memcpy(rep->device.mac, c->filter.mac, 6);
+	return 0;
+}
+
+static int query_gid(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct gid g;
+	uint16_t vlan;
+	if (req->handle >= addr_gid_slots(k->core->env.addr))
+		return client_refuse(rep, -EINVAL, "GID index %u is beyond the table of %u", req->handle, addr_gid_slots(k->core->env.addr));
+	rep->gid.present = addr_gid_get(k->core->env.addr, req->handle, &g, &vlan);
+	if (rep->gid.present) {
+		memcpy(rep->gid.gid, g.b, 16);
+		rep->gid.vlan = vlan;
+	}
+	return 0;
+}
+
+static int create_pd(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct pd *pd = k->pds.count < MAX_PD ? calloc(1, sizeof(*pd)) : NULL;
+	if (!pd)
+		return -ENOMEM;
+	pd->id = ++k->core->next_pd;
+	rep->handle = handles_add(&k->pds, pd);
+	if (rep->handle)
+		return 0;
+	free(pd);
+	return -ENOMEM;
+}
+
+/* ---- memory ---- */
+
+static int alloc_memory(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct memory *m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->bytes = (req->alloc_memory.bytes + 4095) & ~4095ull;
+	int rc = arenas_take(&k->arenas, m->bytes, 4096, &m->arena, &m->offset);
+	if (!rc && !(rep->handle = handles_add(&k->memories, m))) {
+		arenas_give(&k->arenas, m->arena, m->offset, m->bytes);
+		rc = -ENOMEM;
+	}
+	if (rc) {
+		free(m);
+		return client_refuse(rep, rc, "%llu bytes of pool memory cannot be had", (unsigned long long)req->alloc_memory.bytes);
+	}
+	rep->memory.arena = m->arena;
+	rep->memory.offset = m->offset;
+	rep->memory.bytes = m->bytes;
+	return 0;
+}
+
+/* Where the core finds the range that a client wants to register. */
+static int locate(struct core_client *k, const struct abi_req *req, struct memory **memory, void **host, struct abi_rep *rep)
+{
+	*memory = NULL;
+	*host = (void *)(uintptr_t)req->reg_mr.addr;
+	if (!req->reg_mr.memory)
+		return k->core->config.mode <= 1 ? 0 : client_refuse(rep, -EOPNOTSUPP, "only memory from uroce_alloc can be registered here; embedded or inline mode takes any address");
+	struct memory *m = handles_get(&k->memories, req->reg_mr.memory);
+	if (!m)
+		return client_refuse(rep, -ENOENT, "no memory has the handle 0x%x", req->reg_mr.memory);
+	if (req->reg_mr.addr > m->bytes || req->reg_mr.len > m->bytes - req->reg_mr.addr)
+		return client_refuse(rep, -EINVAL, "bytes %llu to %llu are not within the %llu of this memory", (unsigned long long)req->reg_mr.addr,
+			(unsigned long long)(req->reg_mr.addr + req->reg_mr.len), (unsigned long long)m->bytes);
+	*memory = m;
+	*host = arenas_at(&k->arenas, m->arena, m->offset + req->reg_mr.addr);
+	return 0;
+}
+
+static const char *why_not_registered(int rc)
+{
+	return rc == -ENOSPC ? "the table of MRs is full" : rc == -EINVAL ? "remote write and remote atomic need local write, and the range must not wrap around 2^64" : "out of memory";
+}
+
+static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct pd *pd = handles_get(&k->pds, req->reg_mr.pd);
+	struct region *r;
+	void *host;
+	struct memory *m;
+	if (!pd)
+		return client_refuse(rep, -ENOENT, "no PD has the handle 0x%x", req->reg_mr.pd);
+	int rc = locate(k, req, &m, &host, rep);
+	if (rc)
+		return rc;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	rc = mr_register(k->core->env.mrs, pd, host, req->reg_mr.iova, req->reg_mr.len, req->reg_mr.access, m ? MR_POOL : MR_DIRECT, &r->mr);
+	if (!rc && !(rep->handle = handles_add(&k->regions, r))) {
+		mr_deregister(k->core->env.mrs, r->mr);
+		rc = -ENOMEM;
+	}
+	if (rc) {
+		free(r);
+		return client_refuse(rep, rc, "an MR of %llu bytes with access 0x%x: %s", (unsigned long long)req->reg_mr.len, req->reg_mr.access, why_not_registered(rc));
+	}
+	r->memory = m;
+	if (m)
+		m->refs++;
+	rep->mr.lkey = rep->mr.rkey = r->mr->key;
+	return 0;
+}
+
+/* ---- completion ---- */
+
+static int create_channel(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	const struct core_hooks *h = k->core->config.hooks;
+	struct channel *ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return -ENOMEM;
+	int rc = h->channel_new(h->arg, &ch->read_fd, &ch->write_fd);
+	if (!rc && !(rep->handle = handles_add(&k->channels, ch))) {
+		h->channel_free(h->arg, ch->read_fd, ch->write_fd);
+		rc = -ENOMEM;
+	}
+	if (rc) {
+		free(ch);
+		return client_refuse(rep, rc, "no pipe can be had for a completion channel");
+	}
+	rep->channel.fd = ch->read_fd;
+	return 0;
+}
+
+static int create_cq(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct channel *ch = req->create_cq.channel ? handles_get(&k->channels, req->create_cq.channel) : NULL;
+	uint32_t entries = req->create_cq.entries;
+	if (!entries || entries > MAX_CQE)
+		return client_refuse(rep, -EINVAL, "a CQ of %u entries: must be 1 to %u", entries, MAX_CQE);
+	if (req->create_cq.channel && !ch)
+		return client_refuse(rep, -ENOENT, "no channel has the handle 0x%x", req->create_cq.channel);
+	if (k->cqs.count >= k->core->config.max_cq)
+		return client_refuse(rep, -ENOMEM, "the device has no more than %u CQs", k->core->config.max_cq);
+	struct completion_queue *q = calloc(1, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	int rc = client_take_ring(k, round_up_power(entries), sizeof(struct abi_cqe), &q->place);
+	if (rc) {
+		free(q);
+		return client_refuse(rep, rc, "no ring memory for a CQ of %u entries", entries);
+	}
+	cq_init(&q->cq, arenas_at(&k->arenas, q->place.arena, q->place.control_offset), arenas_at(&k->arenas, q->place.arena, q->place.slots_offset), q->place.slots);
+	q->cq.cookie = req->create_cq.cookie;
+	q->channel = ch;
+	q->cq.handle = rep->handle = handles_add(&k->cqs, q);
+	if (!rep->handle) {
+		client_give_ring(k, &q->place);
+		free(q);
+		return -ENOMEM;
+	}
+	if (ch) {
+		ch->refs++;
+		q->cq.event_fd = ch->write_fd;
+	}
+	rep->cq.ring = q->place;
+	rep->cq.entries = q->place.slots;
+	return 0;
+}
+
+/* ---- queue pairs ---- */
+
+static int check_cap(const struct abi_qp_cap *cap, struct abi_rep *rep)
+{
+	const struct {
+		const char *name;
+		uint32_t value, max;
+	} bounds[] = {
+		{ "max_send_wr", cap->max_send_wr, MAX_QP_WR }, { "max_recv_wr", cap->max_recv_wr, MAX_QP_WR }, { "max_send_sge", cap->max_send_sge, ABI_MAX_SGE },
+		{ "max_recv_sge", cap->max_recv_sge, ABI_MAX_SGE }, { "max_inline", cap->max_inline, ABI_MAX_INLINE },
+	};
+	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+		if (bounds[i].value > bounds[i].max)
+			return client_refuse(rep, -EINVAL, "%s is %u, must be at most %u", bounds[i].name, bounds[i].value, bounds[i].max);
+	return 0;
+}
+
+/* What is granted for what was asked: everything at least 1, rings a power of two. */
+static struct abi_qp_cap grant_cap(const struct abi_qp_cap *ask)
+{
+	struct abi_qp_cap c = {
+		.max_send_wr = round_up_power(ask->max_send_wr), .max_recv_wr = round_up_power(ask->max_recv_wr), .max_send_sge = ask->max_send_sge ? ask->max_send_sge : 1,
+		.max_recv_sge = ask->max_recv_sge ? ask->max_recv_sge : 1,
+	};
+	uint32_t body = abi_send_slot_bytes(c.max_send_sge, ask->max_inline) - ABI_WQE_BODY;
+	c.max_inline = body < ABI_MAX_INLINE ? body : ABI_MAX_INLINE;
+	return c;
+}
+
+static int take_rings(struct core_client *k, struct queue_pair *p, const struct abi_qp_cap *cap)
+{
+	int rc = client_take_ring(k, cap->max_send_wr, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), &p->sq);
+	if (rc)
+		return rc;
+	rc = client_take_ring(k, cap->max_recv_wr, abi_recv_slot_bytes(cap->max_recv_sge), &p->rq);
+	if (rc)
+		client_give_ring(k, &p->sq);
+	return rc;
+}
+
+static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi_req *req, struct pd *pd, struct completion_queue *send, struct completion_queue *recv, const struct abi_qp_cap *cap)
+{
+	struct arenas *a = &k->arenas;
+	struct qp_init init = {
+		.env = &k->core->env, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
+		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .rq = arenas_at(a, p->rq.arena, p->rq.control_offset),
+		.sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .rq_slots = arenas_at(a, p->rq.arena, p->rq.slots_offset),
+		.sq_n = p->sq.slots, .rq_n = p->rq.slots, .sq_slot_bytes = p->sq.slot_bytes, .rq_slot_bytes = p->rq.slot_bytes,
+	};
+	int rc = qp_new(&p->qp, &init);
+	if (rc)
+		return rc;
+	rc = qpn_take(&k->core->qpns, p->qp, &p->qp->qpn);
+	if (rc) {
+		qp_destroy(p->qp);
+		return rc;
+	}
+	rc = doorbell_take(k, p->qp);
+	if (rc) {
+		qpn_release(&k->core->qpns, p->qp->qpn);
+		qp_destroy(p->qp);
+		return rc;
+	}
+	p->client = k;
+	p->qp->owner = p;
+	return 0;
+}
+
+static int create_qp(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct pd *pd = handles_get(&k->pds, req->create_qp.pd);
+	struct completion_queue *send = handles_get(&k->cqs, req->create_qp.send_cq), *recv = handles_get(&k->cqs, req->create_qp.recv_cq);
+	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap);
+	if (!pd || !send || !recv)
+		return client_refuse(rep, -ENOENT, "no such %s", !pd ? "PD" : !send ? "send CQ" : "receive CQ");
+	if (req->create_qp.service != ABI_SERVICE_RC)
+		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) is", req->create_qp.service);
+	int rc = check_cap(&req->create_qp.cap, rep);
+	if (rc)
+		return rc;
+	if (k->qps.count >= k->core->config.max_qp)
+		return client_refuse(rep, -ENOMEM, "the device has no more than %u QPs", k->core->config.max_qp);
+	struct queue_pair *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	rc = take_rings(k, p, &cap);
+	if (rc) {
+		free(p);
+		return client_refuse(rep, rc, "no ring memory for a QP of %u send and %u receive WRs", cap.max_send_wr, cap.max_recv_wr);
+	}
+	rc = make_qp(k, p, req, pd, send, recv, &cap);
+	if (!rc && !(p->qp->handle = rep->handle = handles_add(&k->qps, p))) {
+		doorbell_give(k, p->qp);
+		qpn_release(&k->core->qpns, p->qp->qpn);
+		qp_destroy(p->qp);
+		rc = -ENOMEM;
+	}
+	if (rc) {
+		client_give_ring(k, &p->sq);
+		client_give_ring(k, &p->rq);
+		free(p);
+		return client_refuse(rep, rc, "a QP cannot be made: %s", rc == -ENOSPC ? "no free QP number or doorbell" : "out of memory");
+	}
+	rep->qp.sq = p->sq;
+	rep->qp.rq = p->rq;
+	rep->qp.cap = cap;
+	rep->qp.qpn = p->qp->qpn;
+	rep->qp.doorbell = p->qp->doorbell;
+	return 0;
+}
+
+static struct qp *find_qp(struct core_client *k, uint32_t handle, struct abi_rep *rep)
+{
+	struct queue_pair *p = handles_get(&k->qps, handle);
+	if (!p)
+		client_refuse(rep, -ENOENT, "no QP has the handle 0x%x", handle);
+	return p ? p->qp : NULL;
+}
+
+static int modify_qp(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct qp *q = find_qp(k, req->modify_qp.qp, rep);
+	if (!q)
+		return -ENOENT;
+	return qp_modify(q, &req->modify_qp.attr, req->modify_qp.mask, &k->core->limits, rep->text, sizeof(rep->text));
+}
+
+static int query_qp(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct qp *q = find_qp(k, req->handle, rep);
+	if (!q)
+		return -ENOENT;
+	rep->query_qp.attr = q->attr;
+	rep->query_qp.attr.state = rep->query_qp.attr.cur_state = q->state;
+	rep->query_qp.attr.sq_psn = q->flight.frontier.v;
+	rep->query_qp.attr.rq_psn = q->resp.epsn.v;
+	rep->query_qp.cap = q->cap;
+	rep->query_qp.sq_draining = q->is_draining;
+	rep->query_qp.error = q->error;
+	return 0;
+}
+
+static int query_counters(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct qp *q = find_qp(k, req->handle, rep);
+	if (!q)
+		return -ENOENT;
+	for (unsigned i = 0; i < QP_COUNTER_COUNT; i++)
+		rep->counters.value[i] = q->counter[i];
+	return 0;
+}
+
+static handler_fn *const handlers[ABI_MSG_COUNT] = {
+	[ABI_QUERY_DEVICE] = query_device,
+	[ABI_QUERY_GID] = query_gid,
+	[ABI_CREATE_PD] = create_pd,
+	[ABI_DESTROY_PD] = client_destroy,
+	[ABI_ALLOC_MEMORY] = alloc_memory,
+	[ABI_FREE_MEMORY] = client_destroy,
+	[ABI_REG_MR] = reg_mr,
+	[ABI_DEREG_MR] = client_destroy,
+	[ABI_CREATE_CHANNEL] = create_channel,
+	[ABI_DESTROY_CHANNEL] = client_destroy,
+	[ABI_CREATE_CQ] = create_cq,
+	[ABI_DESTROY_CQ] = client_destroy,
+	[ABI_CREATE_QP] = create_qp,
+	[ABI_MODIFY_QP] = modify_qp,
+	[ABI_QUERY_QP] = query_qp,
+	[ABI_DESTROY_QP] = client_destroy,
+	[ABI_QUERY_COUNTERS] = query_counters,
+};
+
+void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct core *c = k->core;
+	memset(rep, 0, sizeof(*rep));
+	rep->type = req->type;
+	rep->sequence = req->sequence;
+	c->env.now_ns = now_ns;
+	if (req->type < ABI_MSG_COUNT)
+		rep->status = handlers[req->type](k, req, rep);
+	else
+		rep->status = client_refuse(rep, -EINVAL, "request %u does not exist, the last is %u", req->type, ABI_MSG_COUNT - 1);
+	schedule_notify(c);
+}

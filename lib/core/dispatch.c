@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes in: a burst of frames in three passes - parse all, look all QPs up, process all in order - so that the cache misses of one overlap those of the others. Owns the way of a packet to its QP;
+ * does not own what the QP does with it. Every frame ends accepted or under one drop reason. */
+#include "machine.h"
+
+#define BURST 32u
+
+struct arrival {
+	struct packet packet;
+	struct qp *qp;
+	enum drop drop;
+};
+
+static void settle(struct core *c, const struct arrival *a, const struct core_frame *f)
+{
+	c->env.drops.count[a->drop]++;
+	if (c->tap)
+		c->tap(c->tap_arg, c->env.now_ns, f->data, f->len, false, a->drop);
+}
+
+static void parse(struct core *c, struct arrival *a, const struct core_frame *f)
+{
+	a->qp = NULL;
+	a->drop = packet_parse(&a->packet, f->data, f->len, f->vlan_tci, &c->filter);
+	if (a->drop != DROP_NONE)
+		return;
+	/* af_packet also delivers what the host itself sent */
+	if (!memcmp(a->packet.smac, c->filter.mac, 6) && !c->filter.promiscuous) {
+		a->drop = DROP_FRAME_OWN_SOURCE;
+		return;
+	}
+	if (a->packet.kind != PACKET_ROCE)
+		return;
+	if (!addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan))
+		a->drop = DROP_IP_NOT_OURS;
+}
+
+static void look_up(struct core *c, struct arrival *a)
+{
+	if (a->drop != DROP_NONE || a->packet.kind != PACKET_ROCE)
+		return;
+	a->qp = qpn_find(&c->qpns, a->packet.dqpn);
+	if (!a->qp)
+		return;
+	__builtin_prefetch(&a->qp->state);
+	__builtin_prefetch(&a->qp->resp);
+	__builtin_prefetch(&a->qp->ah);
+}
+
+static enum drop process(struct core *c, struct arrival *a)
+{
+	if (a->drop != DROP_NONE)
+		return a->drop;
+	if (a->packet.kind != PACKET_ROCE)
+		return addr_rx(c->env.addr, c->env.now_ns, &a->packet);
+	if (!packet_is_icrc_ok(&a->packet))
+		return DROP_ICRC;
+	if (a->qp)
+		return qp_rx(a->qp, &a->packet);
+	uint32_t qpn = a->packet.dqpn;
+	return qpn <= 1 || qpn == 0xffffff ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
+}
+
+static void take_burst(struct core *c, const struct core_frame *frames, unsigned n)
+{
+	struct arrival arrivals[BURST];
+	for (unsigned i = 0; i < n; i++) {
+		if (i + 4 < n)
+			__builtin_prefetch(frames[i + 4].data);
+		parse(c, &arrivals[i], &frames[i]);
+	}
+	for (unsigned i = 0; i < n; i++)
+		look_up(c, &arrivals[i]);
+	for (unsigned i = 0; i < n; i++) {
+		arrivals[i].drop = process(c, &arrivals[i]);
+		settle(c, &arrivals[i], &frames[i]);
+		c->stats.rx_bytes += frames[i].len;
+	}
+	c->stats.rx_packets += n;
+}
+
+/* A packet to one of our own GIDs: what the wire would do to it, it does not need. */
+static void take_looped(struct core *c, const struct core_frame *f)
+{
+	struct arrival a = { .qp = NULL };
+	a.drop = packet_parse(&a.packet, f->data, f->len, VLAN_NONE, NULL);
+	look_up(c, &a);
+	a.drop = process(c, &a);
+	settle(c, &a, f);
+	c->stats.loopback_packets++;
+}
+
+void dispatch_loop(struct core *c)
+{
+	struct loop *l = &c->loop;
+	uint32_t end = l->tail; /* answers to these wait for the next round */
+	for (; l->head != end; l->head++) {
+		uint32_t i = l->head % LOOP_FRAMES;
+		struct core_frame f = { .data = l->buffer + (size_t)i * LOOP_FRAME_BYTES, .len = l->len[i], .vlan_tci = VLAN_NONE };
+		take_looped(c, &f);
+	}
+}
+
+void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, unsigned n)
+{
+	c->env.now_ns = now_ns;
+	if (c->loop.head != c->loop.tail)
+		dispatch_loop(c);
+	for (unsigned i = 0; i < n; i += BURST)
+		take_burst(c, frames + i, n - i < BURST ? n - i : BURST);
+	schedule_notify(c);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which send queues are looked at. A queue with work is; one that ran empty lingers for a while, so that a busy program rings no doorbell; then the flag is cleared and the program rings. Owns
+ * qp->is_looking, the linger list and the doorbell numbers. Cost per round: a cache line for each client, and the lingering queues.
+ *
+ * Invariant: whenever an SQ's `looking` is 1 in the ring, the QP is ready, lingers, or waits for something that will make it ready. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "machine.h"
+
+#define QUIET_ROUNDS 64u
+
+/* No more looking: from now on the program rings. true: it posted just before it could see that. */
+static bool stop_looking(struct qp *q)
+{
+	struct abi_ring *sq = q->req.sq;
+	atomic_store_explicit(&sq->looking, 0, memory_order_relaxed);
+	/* the cleared flag is visible before the tail is read: either the program sees 0 and rings, or its WQE is seen here */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&sq->client_index, memory_order_acquire) == q->req.taken) {
+		q->is_looking = false;
+		return false;
+	}
+	atomic_store_explicit(&sq->looking, 1, memory_order_relaxed);
+	return true;
+}
+
+static void start_looking(struct qp *q)
+{
+	if (q->is_looking)
+		return;
+	q->is_looking = true;
+	atomic_store_explicit(&q->req.sq->looking, 1, memory_order_relaxed);
+}
+
+static void drop_lingering(struct core *c, uint32_t i)
+{
+	c->linger[i] = c->linger[--c->lingering];
+}
+
+/* The one that has been quiet for the longest makes room. */
+static void evict(struct core *c)
+{
+	uint32_t oldest = 0;
+	for (uint32_t i = 1; i < c->lingering; i++)
+		if (c->linger[i]->quiet_rounds > c->linger[oldest]->quiet_rounds)
+			oldest = i;
+	struct qp *q = c->linger[oldest];
+	drop_lingering(c, oldest);
+	if (stop_looking(q))
+		qp_on_doorbell(q);
+}
+
+void doorbell_on_idle(struct qp_env *env, struct qp *q)
+{
+	struct core *c = core_of(env);
+	if (!q->is_looking)
+		start_looking(q);
+	for (uint32_t i = 0; i < c->lingering; i++)
+		if (c->linger[i] == q)
+			return;
+	if (c->lingering == LINGER_MAX)
+		evict(c);
+	if (c->lingering < LINGER_MAX) {
+		q->quiet_rounds = 0;
+		c->linger[c->lingering++] = q;
+	} else if (stop_looking(q)) {
+		qp_on_doorbell(q);
+	}
+}
+
+void doorbell_forget(struct core *c, struct qp *q)
+{
+	for (uint32_t i = 0; i < c->lingering; i++)
+		if (c->linger[i] == q)
+			drop_lingering(c, i--);
+}
+
+static void scan_lingering(struct core *c)
+{
+	for (uint32_t i = 0; i < c->lingering;) {
+		struct qp *q = c->linger[i];
+		if (atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire) != q->req.taken) {
+			drop_lingering(c, i);
+			qp_on_doorbell(q);
+		} else if (++q->quiet_rounds > QUIET_ROUNDS) {
+			drop_lingering(c, i);
+			if (stop_looking(q))
+				qp_on_doorbell(q);
+		} else {
+			i++;
+		}
+	}
+}
+
+static void ring(struct core_client *k, uint32_t n)
+{
+	struct qp *q = n < k->doorbells_room ? k->by_doorbell[n] : NULL;
+	if (!q) /* a number of nobody's: the client's mistake, or a QP that has just gone */
+		return;
+	k->core->stats.doorbells++;
+	__builtin_prefetch(q);
+	start_looking(q);
+	qp_on_doorbell(q);
+}
+
+static void scan_word(struct core_client *k, uint32_t w)
+{
+	uint64_t bits = atomic_exchange_explicit(&k->doorbells->word[w], 0, memory_order_acquire);
+	for (; bits; bits &= bits - 1)
+		ring(k, w * 64 + (uint32_t)__builtin_ctzll(bits));
+}
+
+static void scan_client(struct core_client *k)
+{
+	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++) {
+		if (!atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
+			continue;
+		/* the top is cleared before the words are read; a client sets the word before the top: no bit is left behind */
+		uint64_t bits = atomic_exchange_explicit(&k->doorbells->top[t], 0, memory_order_acq_rel);
+		for (; bits; bits &= bits - 1)
+			scan_word(k, t * 64 + (uint32_t)__builtin_ctzll(bits));
+	}
+}
+
+void doorbell_scan(struct core *c)
+{
+	if (c->lingering)
+		scan_lingering(c);
+	for (struct core_client *k = c->clients; k; k = k->next)
+		scan_client(k);
+}
+
+bool doorbell_is_rung(const struct core *c)
+{
+	for (uint32_t i = 0; i < c->lingering; i++)
+		if (atomic_load_explicit(&c->linger[i]->req.sq->client_index, memory_order_acquire) != c->linger[i]->req.taken)
+			return true;
+	for (const struct core_client *k = c->clients; k; k = k->next)
+		for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++)
+			if (atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
+				return true;
+	return false;
+}
+
+int doorbell_take(struct core_client *k, struct qp *q)
+{
+	uint32_t n = k->doorbells_hint;
+	while (n < k->doorbells_room && k->by_doorbell[n])
+		n++;
+	if (n == ABI_DOORBELLS)
+		return -ENOSPC;
+	if (n == k->doorbells_room) {
+		uint32_t room = n ? n * 2 : 64;
+		struct qp **v = realloc(k->by_doorbell, room * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		memset(v + n, 0, (room - n) * sizeof(*v));
+		k->by_doorbell = v;
+		k->doorbells_room = room;
+	}
+	k->by_doorbell[n] = q;
+	k->doorbells_hint = n + 1;
+	q->doorbell = n;
+	return 0;
+}
+
+void doorbell_give(struct core_client *k, struct qp *q)
+{
+	k->by_doorbell[q->doorbell] = NULL;
+	if (q->doorbell < k->doorbells_hint)
+		k->doorbells_hint = q->doorbell;
+}

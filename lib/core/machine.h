@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inside of a core and of its clients; for the files of this folder only. core.c owns the life of a core, dispatch.c what comes in, schedule.c what goes out, doorbell.c which send queues are
+ * looked at, control.c the requests, client.c the objects of a client. */
+#ifndef UROCE_MACHINE_H
+#define UROCE_MACHINE_H
+
+#include "arena.h"
+#include "core.h"
+#include "handles.h"
+#include "modify.h"
+#include "qp.h"
+#include "qpn.h"
+
+#define LINGER_MAX 16u  /* idle SQs looked at without a doorbell */
+#define LOOP_FRAMES 64u /* packets to ourselves under way */
+#define LOOP_FRAME_BYTES 4352u
+
+/* Packets from one QP of this core to another: never on the wire, through the same code. */
+struct loop {
+	uint8_t *buffer; /* LOOP_FRAMES of LOOP_FRAME_BYTES, allocated at first use */
+	uint32_t len[LOOP_FRAMES];
+	uint32_t head, tail; /* free running */
+};
+
+struct core {
+	struct qp_env env;
+	struct packet_filter filter;
+	struct qpn_table qpns;
+	struct loop loop;
+	struct qp *linger[LINGER_MAX];
+	uint32_t lingering;
+	bool has_overrun; /* some CQ, since the last core_run */
+	struct core_client *clients;
+	struct core_stats stats;
+	struct modify_limits limits;
+	struct core_config config;
+	void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why);
+	void *tap_arg;
+	uint32_t next_pd;
+};
+
+/* Completion channel: the pipe. */
+struct channel {
+	int read_fd, write_fd;
+	uint32_t refs;
+};
+
+/* Pool memory handed out. */
+struct memory {
+	uint32_t arena;
+	uint32_t refs; /* MRs */
+	uint64_t offset, bytes;
+};
+
+/* An MR and the pool memory under it, if any. */
+struct region {
+	struct mr *mr;
+	struct memory *memory;
+};
+
+/* A CQ with its place and channel. */
+struct completion_queue {
+	struct cq cq; /* first: a struct cq is one */
+	struct channel *channel;
+	struct abi_ring_place place;
+	bool is_overrun_told;
+};
+
+/* A QP's place. */
+struct queue_pair {
+	struct qp *qp;
+	struct core_client *client;
+	struct abi_ring_place sq, rq;
+};
+
+struct core_client {
+	struct core *core;
+	struct core_client *next;
+	struct arenas arenas;
+	struct abi_engine_page *page;
+	struct abi_doorbells *doorbells;
+	struct handles pds, memories, regions, channels, cqs, qps;
+	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
+	uint32_t doorbells_room, doorbells_hint;
+	struct channel async;
+	uint64_t lost_events;      /* async events that found the pipe full */
+};
+
+/* dispatch.c */
+void dispatch_loop(struct core *c);
+
+/* schedule.c */
+void schedule_notify(struct core *c);
+
+/* doorbell.c */
+void doorbell_scan(struct core *c);
+void doorbell_on_idle(struct qp_env *env, struct qp *q);
+void doorbell_forget(struct core *c, struct qp *q);
+bool doorbell_is_rung(const struct core *c);
+/* A number for q among its client's doorbells. 0, -ENOMEM, -ENOSPC. */
+int doorbell_take(struct core_client *k, struct qp *q);
+void doorbell_give(struct core_client *k, struct qp *q);
+
+/* client.c */
+/* DESTROY_*, DEREG_MR, FREE_MEMORY. 0; -ENOENT, -EBUSY with a text. */
+int client_destroy(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+/* Control block and slots of a ring, one piece of an arena. */
+int client_take_ring(struct core_client *k, uint32_t slots, uint32_t slot_bytes, struct abi_ring_place *p);
+void client_give_ring(struct core_client *k, const struct abi_ring_place *p);
+/* Puts a sentence into the reply and returns `error`. */
+int client_refuse(struct abi_rep *rep, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void client_on_event(struct qp_env *env, struct qp *q, enum abi_event event);
+void client_on_cq_overrun(struct qp_env *env, struct cq *cq);
+void client_handle_overruns(struct core *c);
+struct queue_pair *client_qp(struct qp *q);
+void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair *p);
+
+static inline struct core *core_of(struct qp_env *env)
+{
+	return (struct core *)((uint8_t *)env - offsetof(struct core, env));
+}
+
+#endif

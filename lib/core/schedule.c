@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes out: address packets first, then the QPs that have something to send, in turn, a few packets each. Owns the order; does not own the packets. Events for completions leave here too, once per burst. */
+#include <stdlib.h>
+
+#include "machine.h"
+
+#define TURN 16u /* packets of one QP before the next has its turn */
+
+static struct qp *take_ready(struct core *c)
+{
+	struct qp_list *l = &c->env.ready;
+	struct qp *q = l->head;
+	if (!q)
+		return NULL;
+	l->head = q->ready_next;
+	if (!l->head)
+		l->tail = NULL;
+	else
+		__builtin_prefetch(l->head);
+	q->is_ready = false;
+	return q;
+}
+
+static uint8_t *loop_buffer(struct core *c)
+{
+	struct loop *l = &c->loop;
+	if (l->tail - l->head == LOOP_FRAMES)
+		return NULL;
+	if (!l->buffer)
+		l->buffer = aligned_alloc(ABI_CACHE_LINE, (size_t)LOOP_FRAMES * LOOP_FRAME_BYTES);
+	return l->buffer ? l->buffer + (size_t)(l->tail % LOOP_FRAMES) * LOOP_FRAME_BYTES : NULL;
+}
+
+static void tap_sent(struct core *c, const uint8_t *frame, uint32_t len)
+{
+	if (c->tap)
+		c->tap(c->tap_arg, c->env.now_ns, frame, len, true, DROP_NONE);
+}
+
+/* Where packets of one turn go: frames of the caller, or the loop. */
+struct outlet {
+	struct core_frame *frames;
+	unsigned n, used;
+};
+
+static uint8_t *next_buffer(struct core *c, const struct outlet *o, bool is_local)
+{
+	if (is_local)
+		return loop_buffer(c);
+	return o->used < o->n ? o->frames[o->used].data : NULL;
+}
+
+static void sent(struct core *c, struct outlet *o, bool is_local, const uint8_t *frame, uint32_t len)
+{
+	tap_sent(c, frame, len);
+	if (is_local) {
+		c->loop.len[c->loop.tail++ % LOOP_FRAMES] = len;
+		return;
+	}
+	o->frames[o->used++].len = len;
+	c->stats.tx_bytes += len;
+}
+
+/* false: it has more to send, but no buffer was left. */
+static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
+{
+	bool is_local = q->has_ah && q->ah.is_local;
+	for (unsigned i = 0; i < TURN; i++) {
+		uint8_t *frame = next_buffer(c, o, is_local);
+		if (!frame) {
+			qp_wake(q);
+			return false;
+		}
+		uint32_t len = qp_tx(q, frame);
+		if (!len)
+			return true;
+		sent(c, o, is_local, frame, len);
+	}
+	qp_wake(q);
+	return true;
+}
+
+unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)
+{
+	struct outlet o = { frames, n, 0 };
+	unsigned stuck = 0;
+	uint32_t len;
+	c->env.now_ns = now_ns;
+	while (o.used < n && addr_has_tx(c->env.addr) && (len = addr_tx(c->env.addr, now_ns, frames[o.used].data, frames[o.used].room)))
+		sent(c, &o, false, frames[o.used].data, len);
+	/* a QP whose buffers are used up may stand before one of the other kind: look past a few */
+	while (stuck < 8) {
+		struct qp *q = take_ready(c);
+		if (!q)
+			break;
+		stuck = take_turn(c, q, &o) ? 0 : stuck + 1;
+	}
+	c->stats.tx_packets += o.used;
+	schedule_notify(c);
+	return o.used;
+}
+
+static void notify(struct core *c, struct cq *cq)
+{
+	const struct core_hooks *h = c->config.hooks;
+	if (!cq_take_arm(cq) && !cq->is_event_due)
+		return;
+	c->stats.events++;
+	cq->is_event_due = h->channel_write(h->arg, cq->event_fd, &cq->cookie, sizeof(cq->cookie)) != 0;
+}
+
+void schedule_notify(struct core *c)
+{
+	struct cq *cq = c->env.dirty;
+	c->env.dirty = NULL;
+	while (cq) {
+		struct cq *next = cq->next_dirty;
+		cq->is_dirty = false;
+		notify(c, cq);
+		if (cq->is_event_due) /* the pipe is full: again in the next round, so the wake-up is late but never lost */
+			env_mark_dirty(&c->env, cq);
+		cq = next;
+	}
+}
