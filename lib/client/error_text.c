@@ -84,7 +84,8 @@ static void compose(struct sentence *s, uint32_t qpn, const struct abi_qp_error 
 		return;
 	}
 	add(s, "QP 0x%x: ", qpn);
-	if (e->status)
+	/* That this QP's own requests were flushed is not why it is in ERR. */
+	if (e->status && e->status != ABI_WC_WR_FLUSH_ERR)
 		add(s, "%s: ", uroce_wc_status_str((enum uroce_wc_status)e->status));
 	expand(s, strings_cause_sentence(e->cause), e);
 	/* A QP that never had a peer has no PSNs either. */

@@ -196,13 +196,14 @@ __attribute__((noinline)) static void ring_doorbell(const struct uroce_qp *qp)
 		qp->o.ctx->ops->wake(qp->o.ctx->session);
 }
 
-static inline void publish_send(struct uroce_qp *qp)
+/* One rule for both queues. The engine looks at an RQ whenever a message needs a receive WQE, so there it asks for doorbells only in ERR, where receives are flushed. */
+static inline void publish(struct uroce_qp *qp, const struct post_queue *q)
 {
 	/* Release: the WQEs are visible before the tail that covers them. */
-	atomic_store_explicit(&qp->sq.ring->client_index, qp->sq.tail, memory_order_release);
+	atomic_store_explicit(&q->ring->client_index, q->tail, memory_order_release);
 	/* The tail is visible before `looking` is read; the engine clears it, fences, and reads the tail once more: one of the two sees the other. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&qp->sq.ring->looking, memory_order_relaxed))
+	if (!atomic_load_explicit(&q->ring->looking, memory_order_relaxed))
 		ring_doorbell(qp);
 }
 
@@ -230,7 +231,7 @@ int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigne
 	}
 	if (posted) {
 		q->tail += posted;
-		publish_send(qp);
+		publish(qp, q);
 		return (int)posted;
 	}
 	return err ? err : n ? -ENOMEM : 0;
@@ -260,8 +261,7 @@ int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigne
 	}
 	if (posted) {
 		q->tail += posted;
-		/* Release: the WQEs are visible before the tail that covers them. No doorbell: the engine looks here when a message needs a receive WQE. */
-		atomic_store_explicit(&q->ring->client_index, q->tail, memory_order_release);
+		publish(qp, q);
 		return (int)posted;
 	}
 	return err ? err : n ? -ENOMEM : 0;

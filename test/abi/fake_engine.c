@@ -118,6 +118,7 @@ static void on_create_qp(struct fake_engine *f, const struct abi_req *req, struc
 	qp->cap = req->create_qp.cap;
 	rep->qp.sq = lay_ring(f, qp->cap.max_send_wr, abi_send_slot_bytes(qp->cap.max_send_sge, qp->cap.max_inline), &qp->sq);
 	rep->qp.rq = lay_ring(f, qp->cap.max_recv_wr, abi_recv_slot_bytes(qp->cap.max_recv_sge), &qp->rq);
+	atomic_store(&qp->rq.ring->looking, 1); /* but in ERR the engine comes by itself when a message needs a receive */
 	rep->qp.cap = qp->cap;
 	rep->qp.qpn = FAKE_QPN + f->qps;
 	rep->qp.doorbell = qp->doorbell = f->doorbell++;

@@ -620,6 +620,8 @@ static void test_error_text(void **state)
 		{ { .cause = CAUSE_RNR, .status = ABI_WC_RNR_RETRY_EXC_ERR, .peer_qpn = 0xabcdef, .rnr_retries = 2, .retries = 9, .last_psn_sent = 0xffffff, .last_psn_acked = 0xfffffe }, peer6,
 			"QP 0x1234: RNR retry exceeded: fe80::9 QP 0xabcdef had no receive posted at any of 3 transmissions: last PSN sent 0xffffff, last acknowledged 0xfffffe" },
 		{ { .cause = CAUSE_LOCAL_KEY, .status = ABI_WC_LOC_PROT_ERR }, peer4, "QP 0x1234: local protection error: an lkey is unknown or of another PD" },
+		{ { .cause = CAUSE_PEER_REQUEST, .status = ABI_WC_WR_FLUSH_ERR, .peer_qpn = 1, .last_psn_sent = 2, .last_psn_acked = 1 }, peer4,
+			"QP 0x1234: 10.0.0.2 QP 0x1 sent an invalid request: last PSN sent 0x02, last acknowledged 0x01" },
 		{ { .cause = 9999, .status = 200 }, peer4, "QP 0x1234: unknown status: unknown cause" },
 		{ { .cause = CAUSE_NONE }, peer4, "QP 0x1234: moved to ERR by the program" },
 	};

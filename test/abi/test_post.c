@@ -360,6 +360,24 @@ static void test_doorbell_rules(void **state)
 	}
 }
 
+/* known-bugs: 46 */
+static void test_receive_in_err_rings(void **state)
+{
+	struct fixture x = open_qp(usual, false, 0, 9);
+	struct uroce_recv_wr wr = { 0 };
+	uint32_t last = 0;
+	assert_int_equal(uroce_post_recv(x.qp, &wr, 1), 1);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 0);
+	/* the engine went to ERR and flushed; it will not look again by itself, and this side need not know */
+	atomic_store(&x.f->qp[0].rq.ring->looking, 0);
+	atomic_store(&x.f->page->sleeping, 1);
+	assert_int_equal(uroce_post_recv(x.qp, &wr, 1), 1);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 1);
+	assert_int_equal(last, 9);
+	assert_int_equal(x.f->wakes, 1);
+	close_qp(&x);
+}
+
 /* Neighbours in one word ring beside each other. */
 static void test_doorbells_share_words(void **state)
 {
@@ -589,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_impossible_head),
 		cmocka_unit_test(test_reset_empties_queues),
 		cmocka_unit_test(test_doorbell_rules),
+		cmocka_unit_test(test_receive_in_err_rings),
 		cmocka_unit_test(test_doorbells_share_words),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_state_from_the_engine),
