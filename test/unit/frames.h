@@ -11,7 +11,8 @@
 #define FRAME_ROOM 9216u
 
 enum {
-	FRAME_DQPN = 0xabcdef, FRAME_PSN = 0x123456, FRAME_PKEY = 0x7ffe, FRAME_MSN = 0x654321, FRAME_SYNDROME = 0x1f, FRAME_SRC_QPN = 0xfedcba,
+	FRAME_DQPN = 0xabcdef, FRAME_PSN = 0x123456, FRAME_PKEY = 0x7ffe, FRAME_MSN = 0x654321, FRAME_SYNDROME = 0x1f,
+	FRAME_SRC_QPN = 0xfedcba,
 	FRAME_TOS = 0x6a, FRAME_TTL = 63, FRAME_FLOW = 0x54321, FRAME_UDP_PORT = 0xd00d,
 };
 static const uint8_t frame_dmac[6] = { 0x52, 0x54, 0, 0, 0, 2 }, frame_smac[6] = { 0x52, 0x54, 0, 0, 0, 1 };

@@ -93,8 +93,12 @@ static const struct pair {
 	uint16_t vlan;
 	bool is_unicast;
 } pairs[] = {
-	{ "10.0.0.1", "10.0.0.2", VLAN_NONE, false }, { "10.0.0.1", "10.0.0.2", 42, true }, { "192.168.255.254", "192.168.0.1", 4094, false },
-	{ "fd00::1", "fd00::2", VLAN_NONE, false },   { "fd00::1", "fd00::2", 42, true },   { "fe80::1", "fe80::ff:fe00:1", 1, false },
+	{ "10.0.0.1", "10.0.0.2", VLAN_NONE, false },
+	{ "10.0.0.1", "10.0.0.2", 42, true },
+	{ "192.168.255.254", "192.168.0.1", 4094, false },
+	{ "fd00::1", "fd00::2", VLAN_NONE, false },
+	{ "fd00::1", "fd00::2", 42, true },
+	{ "fe80::1", "fe80::ff:fe00:1", 1, false },
 };
 
 static void test_ask_is_understood(void **state)

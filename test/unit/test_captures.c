@@ -127,8 +127,8 @@ static void test_captures(void **state)
 		snprintf(name, sizeof(name), "captures/%s", captures[i].file);
 		struct tally t = count_file(name);
 		if (memcmp(&t, &captures[i].t, sizeof(t)))
-			print_message("%s: frames %u ok %u bad %u dc %u/%u v1 %u cut %u other %u\n", name, t.frames, t.ok, t.bad, t.dc_ok, t.dc_bad,
-				      t.v1, t.cut, t.other);
+			print_message("%s: frames %u ok %u bad %u dc %u/%u v1 %u cut %u other %u\n", name, t.frames, t.ok, t.bad,
+				      t.dc_ok, t.dc_bad, t.v1, t.cut, t.other);
 		assert_memory_equal(&t, &captures[i].t, sizeof(t));
 		ok += t.ok;
 		bad += t.bad;

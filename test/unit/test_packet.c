@@ -128,7 +128,7 @@ static void test_every_opcode_and_length(void **state)
 					memset(at, 0x5a, 80);
 					bth_write(at, &(struct bth){ .op = &fake, .dqpn = qpns[(byte + len) % 3] }, pad);
 					put_be16(ip + t.len - 14 - 8 + 4, (uint16_t)(8 + len));
-					put_be16(ip + (t.ip_version == 4 ? 2 : 4), (uint16_t)(t.len - 14 + len - (t.ip_version == 4 ? 0 : 40)));
+					put_be16(ip + (v ? 4 : 2), (uint16_t)(t.len - 14 + len - (v ? 40 : 0)));
 					frame_mend(ip);
 					bool is_ok;
 					enum drop want = expect_bth(byte, pad, len), got = parse_exact(frame, t.len + len, &is_ok);
@@ -260,6 +260,19 @@ static void test_mig_request_and_reserved_bits(void **state)
 			assert_int_equal(p.dqpn, FRAME_DQPN);
 			assert_int_equal(p.psn.v, FRAME_PSN);
 		}
+}
+
+/* The reserved byte of a DETH is not part of the QP number. */
+static void test_reserved_byte_of_deth(void **state)
+{
+	uint8_t frame[FRAME_ROOM];
+	struct packet p;
+	uint32_t len = frame_make(frame, opcode_of(0x64), 4, VLAN_NONE, 4);
+	frame[14 + 20 + 8 + 12 + 4] = 0xff;
+	frame_mend(frame + 14);
+	assert_int_equal(packet_parse(&p, frame, len, VLAN_NONE, NULL), DROP_NONE);
+	assert_true(packet_is_icrc_ok(&p));
+	assert_int_equal(p.deth.src_qpn, FRAME_SRC_QPN);
 }
 
 /* Each solitary change of a good frame, and the reason it must be dropped for. at: from the IP header. */
@@ -520,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_every_bit_flipped),
 		cmocka_unit_test(test_variant_fields_changed_on_the_way),
 		cmocka_unit_test(test_mig_request_and_reserved_bits),
+		cmocka_unit_test(test_reserved_byte_of_deth),
 		cmocka_unit_test(test_every_reason),
 		cmocka_unit_test(test_ip4_checksum),
 		cmocka_unit_test(test_whole_addresses),

@@ -17,21 +17,23 @@ static const struct row {
 	const char *want;
 } rows[] = {
 	{ 0x0a, 4, VLAN_NONE, 5,
-	  "10.1.2.3 > 10.4.5.6 RC RDMA WRITE ONLY qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited va 0x102030405060708 rkey 0x11223344 "
-	  "len 1432778632 payload 5" },
+	  "10.1.2.3 > 10.4.5.6 RC RDMA WRITE ONLY qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited va 0x102030405060708 "
+	  "rkey 0x11223344 len 1432778632 payload 5" },
 	{ 0x11, 6, 7, 0,
-	  "vlan 7 fd00::a:b > fd00::c:d RC ACKNOWLEDGE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited ack credits 31 (0x1f) msn 6636321" },
+	  "vlan 7 fd00::a:b > fd00::c:d RC ACKNOWLEDGE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "ack credits 31 (0x1f) msn 6636321" },
 	{ 0x65, 6, VLAN_NONE, 0,
-	  "fd00::a:b > fd00::c:d UD SEND ONLY WITH IMMEDIATE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited qkey 0x80010000 from 0xfedcba "
-	  "imm 0xd1d2d3d4 payload 0" },
+	  "fd00::a:b > fd00::c:d UD SEND ONLY WITH IMMEDIATE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "qkey 0x80010000 from 0xfedcba imm 0xd1d2d3d4 payload 0" },
 	{ 0x17, 4, VLAN_NONE, 1,
-	  "10.1.2.3 > 10.4.5.6 RC SEND ONLY WITH INVALIDATE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited invalidate 0xe1e2e3e4 payload 1" },
+	  "10.1.2.3 > 10.4.5.6 RC SEND ONLY WITH INVALIDATE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "invalidate 0xe1e2e3e4 payload 1" },
 	{ 0x13, 4, VLAN_NONE, 0,
-	  "10.1.2.3 > 10.4.5.6 RC COMPARE SWAP qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited va 0x1112131415161718 rkey 0x99aabbcc "
-	  "swap/add 0x2122232425262728 compare 0x3132333435363738" },
+	  "10.1.2.3 > 10.4.5.6 RC COMPARE SWAP qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "va 0x1112131415161718 rkey 0x99aabbcc swap/add 0x2122232425262728 compare 0x3132333435363738" },
 	{ 0x12, 4, VLAN_NONE, 0,
-	  "10.1.2.3 > 10.4.5.6 RC ATOMIC ACKNOWLEDGE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited ack credits 31 (0x1f) msn 6636321 "
-	  "original 0x4142434445464748" },
+	  "10.1.2.3 > 10.4.5.6 RC ATOMIC ACKNOWLEDGE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "ack credits 31 (0x1f) msn 6636321 original 0x4142434445464748" },
 };
 
 static void test_lines(void **state)
@@ -52,10 +54,18 @@ static void test_syndromes(void **state)
 		uint8_t syndrome;
 		const char *want;
 	} syndromes[] = {
-		{ 0x00, "ack credits 0 (0x00)" },       { 0x1f, "ack credits 31 (0x1f)" },          { 0x20, "rnr nak delay 655.36 ms (0x20)" },
-		{ 0x21, "rnr nak delay 0.01 ms (0x21)" }, { 0x3f, "rnr nak delay 491.52 ms (0x3f)" }, { 0x60, "nak PSN sequence error (0x60)" },
-		{ 0x61, "nak invalid request (0x61)" }, { 0x62, "nak remote access error (0x62)" }, { 0x63, "nak remote operational error (0x63)" },
-		{ 0x65, "nak reserved (0x65)" },        { 0x40, "reserved syndrome (0x40)" },       { 0xff, "reserved syndrome (0xff)" },
+		{ 0x00, "ack credits 0 (0x00)" },
+		{ 0x1f, "ack credits 31 (0x1f)" },
+		{ 0x20, "rnr nak delay 655.36 ms (0x20)" },
+		{ 0x21, "rnr nak delay 0.01 ms (0x21)" },
+		{ 0x3f, "rnr nak delay 491.52 ms (0x3f)" },
+		{ 0x60, "nak PSN sequence error (0x60)" },
+		{ 0x61, "nak invalid request (0x61)" },
+		{ 0x62, "nak remote access error (0x62)" },
+		{ 0x63, "nak remote operational error (0x63)" },
+		{ 0x65, "nak reserved (0x65)" },
+		{ 0x40, "reserved syndrome (0x40)" },
+		{ 0xff, "reserved syndrome (0xff)" },
 	};
 	for (size_t i = 0; i < sizeof(syndromes) / sizeof(syndromes[0]); i++) {
 		uint8_t frame[FRAME_ROOM];
