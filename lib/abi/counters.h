@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of one QP, in the order in which ABI_QUERY_COUNTERS answers them. New ones go to the end: the order is part of the contract. Their names are in lib/client/strings.c. */
+/* The counters of one QP, in the order in which ABI_QUERY_COUNTERS answers them. New ones go to the end: the order is part
+ * of the contract. Their names are in lib/client/strings.c. */
 #ifndef UROCE_ABI_COUNTERS_H
 #define UROCE_ABI_COUNTERS_H
 

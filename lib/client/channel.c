@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels and the asynchronous events of a context (IBA vol. 1, 11.4.2, 11.6.3): reading what the engine wrote into a pipe and finding the object it names. When an event fires is the
- * engine's business, arming is completion.c's.
- * Invariant: an event is handed out only while its object is in the table of live objects, and is counted as delivered before the lock of that table is let go. */
+/* Completion channels and the asynchronous events of a context (IBA vol. 1, 11.4.2, 11.6.3): reading what the engine wrote
+ * into a pipe and finding the object it names. When an event fires is the engine's business, arming is completion.c's.
+ * Invariant: an event is handed out only while its object is in the table of live objects, and is counted as delivered
+ * before the lock of that table is let go. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -138,7 +139,8 @@ static bool resolve(struct uroce_context *ctx, const struct abi_async_event *rec
 	else
 		event->qp = (struct uroce_qp *)object_find(ctx, OBJECT_QP, record->cookie);
 	/* An event older than the QP's last RESET says nothing about its state now. */
-	if (event->qp && event_kinds[i].of == OF_QP_IN_ERR && atomic_load_explicit(&event->qp->state, memory_order_relaxed) >= UROCE_QP_RTR)
+	if (event->qp && event_kinds[i].of == OF_QP_IN_ERR
+		&& atomic_load_explicit(&event->qp->state, memory_order_relaxed) >= UROCE_QP_RTR)
 		atomic_store_explicit(&event->qp->state, UROCE_QP_ERR, memory_order_relaxed);
 	pthread_mutex_unlock(&ctx->events);
 	return event->cq || event->qp;

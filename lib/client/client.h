@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects behind the public handles, and what the files of this floor offer each other. All of it lives in the program's own memory; only what the pointers `ring`, `slots`, `cqes`,
- * `page` and `doorbells` lead to is shared with the engine.
+/* The objects behind the public handles, and what the files of this floor offer each other. All of it lives in the program's
+ * own memory; only what the pointers `ring`, `slots`, `cqes`, `page` and `doorbells` lead to is shared with the engine.
  *
- * Locks. `control` is held over every control call and guards reference counts and pool blocks. `events` guards the table of live objects and the event counts, is never held over
- * anything that waits for the engine, and is taken inside `control`, never the other way round. Posting and polling take neither. */
+ * Locks. `control` is held over every control call and guards reference counts and pool blocks. `events` guards the table of
+ * live objects and the event counts, is never held over anything that waits for the engine, and is taken inside `control`,
+ * never the other way round. Posting and polling take neither. */
 #ifndef UROCE_CLIENT_H
 #define UROCE_CLIENT_H
 
@@ -26,8 +27,8 @@
 /* ---- objects ---- */
 enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_QP, OBJECT_KINDS };
 
-/* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so that an event of a destroyed object can never be taken for one
- * of a new object at the same address. */
+/* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so
+ * that an event of a destroyed object can never be taken for one of a new object at the same address. */
 struct object {
 	uint64_t cookie;
 	struct uroce_context *ctx;
@@ -149,19 +150,23 @@ static inline const struct log *context_log(const struct uroce_context *ctx)
 }
 void context_lock(struct uroce_context *ctx);
 void context_unlock(struct uroce_context *ctx);
-/* One request and its reply; a refusal is logged with the engine's own words. The caller holds ctx->control. 0, or the reply's negative status, or -ENODEV, or -EPROTO. */
+/* One request and its reply; a refusal is logged with the engine's own words. The caller holds ctx->control. 0, or the
+ * reply's negative status, or -ENODEV, or -EPROTO. */
 int context_call(struct uroce_context *ctx, struct abi_req *req, struct abi_rep *rep);
-/* The same for requests that only name a handle and are answered by a status. An engine that is gone has let go of everything: 0. */
+/* The same for requests that only name a handle and are answered by a status. An engine that is gone has let go of
+ * everything: 0. */
 int context_call_handle(struct uroce_context *ctx, enum abi_msg type, uint32_t handle);
 int context_query_device(struct uroce_context *ctx, struct abi_device *device);
 /* The address of a range of an arena. -EPROTO with a log line when it does not lie in there. */
 int context_region(struct uroce_context *ctx, uint32_t arena, uint64_t offset, uint64_t bytes, void **out);
 /* The control block and slots of a ring that the engine made. slot_bytes: what is needed at least. */
-int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring, void **slots);
+int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring,
+	void **slots);
 
 /* ---- between files ---- */
 /* engine_library.c: the engine's side of a device string. 0, or a negative errno with a log line. */
-int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session);
+int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+	const struct session_ops **ops, void **session);
 /* completion.c: forgets the CQEs of a QP that are there and not polled yet. */
 void completion_purge(struct uroce_cq *cq, uint32_t qpn);
 /* memory.c: frees the blocks that are left. */
@@ -171,7 +176,8 @@ uint8_t qp_client_mtu_code(uint32_t bytes);
 uint32_t qp_client_mtu_bytes(uint32_t code);
 /* qp_client.c: as uroce_qp_modify, but the caller holds ctx->control. */
 int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask);
-/* strings.c: a template of one sentence about a cause; {peer}, {sent} and {rnr_sent} stand for the peer's address and QP and the number of transmissions. Never NULL. */
+/* strings.c: a template of one sentence about a cause; {peer}, {sent} and {rnr_sent} stand for the peer's address and QP and
+ * the number of transmissions. Never NULL. */
 const char *strings_cause_sentence(uint32_t cause);
 
 #endif

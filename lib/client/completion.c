@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program's side of a completion queue (IBA vol. 1, 10.2.6, 11.4.2): taking CQEs out of the ring and arming. Making CQEs and firing are the engine's; reading events is channel.c's.
- * Invariant: slots from `head` on whose phase is that of the head's pass belong to this side until the head is published; the engine writes none of them before. */
+/* The program's side of a completion queue (IBA vol. 1, 10.2.6, 11.4.2): taking CQEs out of the ring and arming. Making CQEs
+ * and firing are the engine's; reading events is channel.c's.
+ * Invariant: slots from `head` on whose phase is that of the head's pass belong to this side until the head is published;
+ * the engine writes none of them before. */
 #include <errno.h>
 
 #include "client.h"
@@ -18,7 +20,8 @@ static inline uint32_t get_phase(const struct uroce_cq *cq, uint32_t index)
 static int create_locked(struct uroce_cq *cq, uint32_t entries)
 {
 	struct uroce_context *ctx = cq->o.ctx;
-	struct abi_req req = { .type = ABI_CREATE_CQ, .create_cq = { .entries = entries, .channel = cq->channel ? cq->channel->o.handle : 0, .cookie = cq->o.cookie } };
+	struct abi_req req = { .type = ABI_CREATE_CQ,
+		.create_cq = { .entries = entries, .channel = cq->channel ? cq->channel->o.handle : 0, .cookie = cq->o.cookie } };
 	struct abi_rep rep;
 	void *cqes;
 	int err = context_call(ctx, &req, &rep);
@@ -46,7 +49,8 @@ int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_ch
 	struct uroce_cq *cq;
 	int err;
 	if (!entries || (ch && ch->o.ctx != ctx)) {
-		log_write(context_log(ctx), LOG_WARN, "CQ: %s", entries ? "the channel belongs to another context" : "0 entries asked for, at least 1 is needed");
+		log_write(context_log(ctx), LOG_WARN, "CQ: %s",
+			entries ? "the channel belongs to another context" : "0 entries asked for, at least 1 is needed");
 		return -EINVAL;
 	}
 	cq = object_new(ctx, OBJECT_CQ, sizeof(*cq));
@@ -65,7 +69,8 @@ int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_ch
 	return 0;
 }
 
-/* Events that were handed to the program name the CQ: it stays until they are acknowledged. Those that still wait in the pipe are skipped when they are read. */
+/* Events that were handed to the program name the CQ: it stays until they are acknowledged. Those that still wait in the
+ * pipe are skipped when they are read. */
 static void wait_for_acks(struct uroce_cq *cq)
 {
 	struct uroce_context *ctx = cq->o.ctx;
@@ -137,7 +142,8 @@ int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
 	}
 	if (head != cq->head) {
 		cq->head = head;
-		/* Release: our reads of these slots come before the engine may see them as free. Once per call, since the engine's next look at this line costs it a miss. */
+		/* Release: our reads of these slots come before the engine may see them as free. Once per call, since the
+		 * engine's next look at this line costs it a miss. */
 		atomic_store_explicit(&cq->ring->client_index, head, memory_order_release);
 	}
 	if (__builtin_expect(!got && n && atomic_load_explicit(&cq->page->dead, memory_order_relaxed), 0))
@@ -164,13 +170,15 @@ int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only)
 		log_write(context_log(cq->o.ctx), LOG_WARN, "CQ armed that has no channel: give it one at creation");
 		return -EINVAL;
 	}
-	/* Any outranks solicited (IBA vol. 1, 11.4.2.2): a weaker request never takes the place of a stronger one that has not fired. */
+	/* Any outranks solicited (IBA vol. 1, 11.4.2.2): a weaker request never takes the place of a stronger one that has
+	 * not fired. */
 	if (solicited_only)
 		atomic_compare_exchange_strong(&cq->ring->arm, &none, ABI_ARM_SOLICITED);
 	else
 		atomic_store(&cq->ring->arm, ABI_ARM_ANY);
-	/* The arm word is visible before the program's next poll reads a phase; the engine writes a phase, fences, then takes the arm word. So either the engine sees the arm or the poll sees the
-	 * CQE, and no event is lost (known-bugs 44). */
+	/* The arm word is visible before the program's next poll reads a phase; the engine writes a phase, fences, then
+	 * takes the arm word. So either the engine sees the arm or the poll sees the CQE, and no event is lost (known-bugs
+	 * 44). */
 	atomic_thread_fence(memory_order_seq_cst);
 	return 0;
 }

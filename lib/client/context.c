@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context: one session with an engine, its log, the lock of the control calls and the objects that were made in it. It does not know what any request means, nor how the engine is reached:
- * that is the session's business.
- * Invariant: every request is made under ctx->control, and a reply is looked at only when its type and sequence number are those of the request. */
+/* A context: one session with an engine, its log, the lock of the control calls and the objects that were made in it. It
+ * does not know what any request means, nor how the engine is reached: that is the session's business.
+ * Invariant: every request is made under ctx->control, and a reply is looked at only when its type and sequence number are
+ * those of the request. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ void context_log_init(struct client_log *log, const struct uroce_open_attr *attr
 	else
 		text = getenv("UROCE_LOG");
 	if (text && *text && log_level_parse(text, &log->log.level))
-		log_write(&log->log, LOG_WARN, "UROCE_LOG is \"%s\": error, warn, info or debug are understood; taking warn", text);
+		log_write(&log->log, LOG_WARN, "UROCE_LOG is \"%s\": error, warn, info or debug are understood; taking warn",
+			text);
 }
 
 void context_lock(struct uroce_context *ctx)
@@ -56,8 +58,9 @@ int context_call(struct uroce_context *ctx, struct abi_req *req, struct abi_rep 
 	if (err)
 		return err;
 	if (rep->type != req->type || rep->sequence != req->sequence) {
-		log_write(context_log(ctx), LOG_ERROR, "the engine answered request %u, type %u, with %u, type %u: client and engine are of different versions?", req->sequence,
-			req->type, rep->sequence, rep->type);
+		log_write(context_log(ctx), LOG_ERROR,
+			"the engine answered request %u, type %u, with %u, type %u: client and engine are of different versions?",
+			req->sequence, req->type, rep->sequence, rep->type);
 		return -EPROTO;
 	}
 	if (rep->status < 0)
@@ -89,26 +92,32 @@ int context_region(struct uroce_context *ctx, uint32_t arena, uint64_t offset, u
 	uint64_t size;
 	int err = ctx->ops->region(ctx->session, arena, &base, &size);
 	if (err) {
-		log_write(context_log(ctx), LOG_ERROR, "arena %u, which the engine named, cannot be mapped: %s", arena, strerror(-err));
+		log_write(context_log(ctx), LOG_ERROR, "arena %u, which the engine named, cannot be mapped: %s", arena,
+			strerror(-err));
 		return err;
 	}
 	if (offset > size || bytes > size - offset) {
-		log_write(context_log(ctx), LOG_ERROR, "the engine named %" PRIu64 " bytes at offset %" PRIu64 " of arena %u, which has %" PRIu64, bytes, offset, arena, size);
+		log_write(context_log(ctx), LOG_ERROR,
+			"the engine named %" PRIu64 " bytes at offset %" PRIu64 " of arena %u, which has %" PRIu64, bytes, offset,
+			arena, size);
 		return -EPROTO;
 	}
 	*out = (uint8_t *)base + offset;
 	return 0;
 }
 
-int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring, void **slots)
+int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring,
+	void **slots)
 {
 	void *control;
-	bool is_sane = place->slots && !(place->slots & (place->slots - 1)) && place->slots < UINT32_C(1) << 31 && place->slot_bytes >= slot_bytes
-		&& place->slot_bytes % ABI_CACHE_LINE == 0 && place->control_offset % ABI_CACHE_LINE == 0 && place->slots_offset % ABI_CACHE_LINE == 0;
+	bool is_sane = place->slots && !(place->slots & (place->slots - 1)) && place->slots < UINT32_C(1) << 31
+		&& place->slot_bytes >= slot_bytes && place->slot_bytes % ABI_CACHE_LINE == 0
+		&& place->control_offset % ABI_CACHE_LINE == 0 && place->slots_offset % ABI_CACHE_LINE == 0;
 	int err;
 	if (!is_sane) {
-		log_write(context_log(ctx), LOG_ERROR, "the engine made a ring of %u slots of %u bytes where a power of two of at least %u bytes, aligned to 64, is needed", place->slots,
-			place->slot_bytes, slot_bytes);
+		log_write(context_log(ctx), LOG_ERROR,
+			"the engine made a ring of %u slots of %u bytes, not a power of two of at least %u bytes aligned to 64",
+			place->slots, place->slot_bytes, slot_bytes);
 		return -EPROTO;
 	}
 	err = context_region(ctx, place->arena, place->control_offset, sizeof(struct abi_ring), &control);
@@ -194,7 +203,8 @@ static const char *choose_device(const struct log *log, const char *device)
 		device = getenv("UROCE_DEVICE");
 	if (device && *device)
 		return device;
-	log_write(log, LOG_ERROR, "no device named: give one to uroce_open or in the environment, for example UROCE_DEVICE=embedded:net_ring0,addr=10.0.0.1/24");
+	log_write(log, LOG_ERROR,
+		"no device: name one in uroce_open or the environment, as in UROCE_DEVICE=embedded:net_ring0,ip=10.0.0.1/24");
 	return NULL;
 }
 
@@ -221,7 +231,9 @@ void uroce_close(struct uroce_context *ctx)
 	memory_free_all(ctx);
 	object_free_all(ctx, left);
 	if (left[OBJECT_QP] || left[OBJECT_CQ] || left[OBJECT_MR])
-		log_write(context_log(ctx), LOG_INFO, "context closed with %u QPs, %u CQs and %u MRs still in it: they are gone too", left[OBJECT_QP], left[OBJECT_CQ], left[OBJECT_MR]);
+		log_write(context_log(ctx), LOG_INFO,
+			"context closed with %u QPs, %u CQs and %u MRs still in it: they are gone too", left[OBJECT_QP],
+			left[OBJECT_CQ], left[OBJECT_MR]);
 	free_context(ctx);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a device string to a session. Owns the ways to reach an engine; what stands behind the prefix is the engine's to read.
- * The engine is found in this order: linked into the program, loaded by somebody already, liburoce-engine.so.0 loaded here. Once loaded it stays: DPDK cannot be unloaded. */
+/* From a device string to a session. Owns the ways to reach an engine; what stands behind the prefix is the engine's to
+ * read.
+ * The engine is found in this order: linked into the program, loaded by somebody already, liburoce-engine.so.0 loaded here.
+ * Once loaded it stays: DPDK cannot be unloaded. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +14,8 @@
 
 #define ENGINE_LIBRARY "liburoce-engine.so.0"
 
-/* A program that links the engine statically need not export its symbols: this reference finds it all the same, and is NULL where it is not. */
+/* A program that links the engine statically need not export its symbols: this reference finds it all the same, and is NULL
+ * where it is not. */
 extern uroce_engine_session_open_fn uroce_engine_session_open __attribute__((weak));
 
 /* The engine's library beside the file that this code is in. */
@@ -45,7 +48,8 @@ static void *load(const struct log *log)
 			lib = dlopen(ENGINE_LIBRARY, mode);
 	}
 	if (!lib)
-		log_write(log, LOG_ERROR, "no engine: %s; install it beside liburoce, or name its file in UROCE_ENGINE_LIBRARY", dlerror());
+		log_write(log, LOG_ERROR, "no engine: %s; install it beside liburoce, or name its file in UROCE_ENGINE_LIBRARY",
+			dlerror());
 	return lib;
 }
 
@@ -61,18 +65,23 @@ static uroce_engine_session_open_fn *find_engine(const struct log *log)
 			return NULL;
 		symbol = dlsym(lib, UROCE_ENGINE_SESSION_OPEN);
 		if (!symbol)
-			log_write(log, LOG_ERROR, "the engine library has no " UROCE_ENGINE_SESSION_OPEN ": it is not an engine, or of another version (%s)", dlerror());
+			log_write(log, LOG_ERROR,
+				"the engine library has no " UROCE_ENGINE_SESSION_OPEN
+				": it is not an engine, or of another version (%s)",
+				dlerror());
 	}
 	return (uroce_engine_session_open_fn *)symbol;
 }
 
-static int open_engine(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session)
+static int open_engine(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+	const struct session_ops **ops, void **session)
 {
 	uroce_engine_session_open_fn *open = find_engine(log);
 	return open ? open(device, attr, ops, session) : -ENOENT;
 }
 
-static int open_daemon(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session)
+static int open_daemon(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+	const struct session_ops **ops, void **session)
 {
 	log_write(log, LOG_ERROR, "device \"%s\": attaching to a daemon is not there yet; use embedded: or inline:", device);
 	return -EOPNOTSUPP;
@@ -80,18 +89,22 @@ static int open_daemon(const struct log *log, const char *device, const struct u
 
 static const struct {
 	const char *prefix;
-	int (*open)(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session);
+	int (*open)(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops,
+		void **session);
 } ways[] = {
 	{ "embedded:", open_engine },
 	{ "inline:", open_engine },
 	{ "unix:", open_daemon },
 };
 
-int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session)
+int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+	const struct session_ops **ops, void **session)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (!strncmp(device, ways[i].prefix, strlen(ways[i].prefix)))
 			return ways[i].open(log, device, attr, ops, session);
-	log_write(log, LOG_ERROR, "device \"%s\": it has to begin with embedded:, inline: or unix:, for example embedded:net_ring0,addr=10.0.0.1/24", device);
+	log_write(log, LOG_ERROR,
+		"device \"%s\": it has to begin with embedded:, inline: or unix:, as in embedded:net_ring0,ip=10.0.0.1/24",
+		device);
 	return -EINVAL;
 }

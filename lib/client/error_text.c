@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why a QP is in ERR, as one sentence made of the record that the engine keeps. The words are in strings.c; this file puts peer, tries and PSNs into them. */
+/* Why a QP is in ERR, as one sentence made of the record that the engine keeps. The words are in strings.c; this file puts
+ * peer, tries and PSNs into them. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

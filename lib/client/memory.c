@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains, pool memory and memory regions, as the program sees them (IBA vol. 1, 10.2.3 and 10.6). Which accesses a region grants is checked in the engine; this file only knows which
- * memory is pool memory, names it to the engine by offset, and keeps the order of destruction.
+/* Protection domains, pool memory and memory regions, as the program sees them (IBA vol. 1, 10.2.3 and 10.6). Which accesses
+ * a region grants is checked in the engine; this file only knows which memory is pool memory, names it to the engine by
+ * offset, and keeps the order of destruction.
  * Invariant: pool blocks are disjoint, so that the tree of them may compare any two ranges that overlap as equal. */
 #include <errno.h>
 #include <search.h>
@@ -77,7 +78,8 @@ static int map_block(struct uroce_context *ctx, size_t bytes, struct memory_bloc
 		return err;
 	block->handle = rep.handle;
 	block->bytes = rep.memory.bytes;
-	err = rep.memory.bytes < bytes ? -EPROTO : context_region(ctx, rep.memory.arena, rep.memory.offset, rep.memory.bytes, &base);
+	err = rep.memory.bytes < bytes ? -EPROTO
+				       : context_region(ctx, rep.memory.arena, rep.memory.offset, rep.memory.bytes, &base);
 	if (!err) {
 		block->base = base;
 		err = tsearch(block, &ctx->blocks, compare_blocks) ? 0 : -ENOMEM;
@@ -154,8 +156,9 @@ static int register_range(struct uroce_mr *mr, void *addr, size_t len, uint64_t 
 	int err;
 	mr->block = find_block(ctx, addr);
 	if (mr->block && len > mr->block->bytes - (uint64_t)((uint8_t *)addr - mr->block->base)) {
-		log_write(context_log(ctx), LOG_WARN, "range %p, %zu bytes, runs out of the pool memory that it begins in: %p, %llu bytes", addr, len, (void *)mr->block->base,
-			(unsigned long long)mr->block->bytes);
+		log_write(context_log(ctx), LOG_WARN,
+			"range %p, %zu bytes, runs out of the pool memory that it begins in: %p, %llu bytes", addr, len,
+			(void *)mr->block->base, (unsigned long long)mr->block->bytes);
 		return -EINVAL;
 	}
 	req.reg_mr.pd = mr->pd->o.handle;
@@ -182,7 +185,8 @@ int uroce_mr_register_iova(struct uroce_pd *pd, void *addr, size_t len, uint64_t
 	struct uroce_mr *mr;
 	int err;
 	if ((uintptr_t)addr + len < (uintptr_t)addr || iova + len < iova) {
-		log_write(context_log(ctx), LOG_WARN, "range %p, iova 0x%llx, %zu bytes, runs over the end of the address space", addr, (unsigned long long)iova, len);
+		log_write(context_log(ctx), LOG_WARN, "range %p, iova 0x%llx, %zu bytes, runs over the end of the address space",
+			addr, (unsigned long long)iova, len);
 		return -EINVAL;
 	}
 	mr = object_new(ctx, OBJECT_MR, sizeof(*mr));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of live objects of a context. It owns their memory and cookies; what they mean, what refers to them and their counterpart in the engine belong to the files named after them.
- * Invariant: a cookie names at most one object for as long as the context lives, and an object that was retired is never found again. */
+/* The table of live objects of a context. It owns their memory and cookies; what they mean, what refers to them and their
+ * counterpart in the engine belong to the files named after them.
+ * Invariant: a cookie names at most one object for as long as the context lives, and an object that was retired is never
+ * found again. */
 #include <stdlib.h>
 #include <string.h>
 

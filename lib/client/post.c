@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting: work requests become WQEs in the slots of a ring, and the engine is told (IBA vol. 1, 11.4.1). The hot path of the program's side: no lock, no system call, no division. It checks what can
- * be seen in the WR alone; keys, ranges and rights are the engine's.
- * Invariant: slots from `tail` on, up to `head` + count, belong to this side; the engine reads none of them before the tail that covers it is published.
+/* Posting: work requests become WQEs in the slots of a ring, and the engine is told (IBA vol. 1, 11.4.1). The hot path of
+ * the program's side: no lock, no system call, no division. It checks what can be seen in the WR alone; keys, ranges and
+ * rights are the engine's.
+ * Invariant: slots from `tail` on, up to `head` + count, belong to this side; the engine reads none of them before the tail
+ * that covers it is published.
  * Errors follow known-bugs 41: everything before a bad WR is posted, nothing from it on. */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +15,13 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FETCH_ADD == (int)ABI_OP_FETCH_ADD, "opcodes go into the ring as they are");
-_Static_assert(UROCE_SEND_SIGNALED == (int)ABI_SEND_SIGNALED && UROCE_SEND_FENCE == (int)ABI_SEND_FENCE, "flags go into the ring as they are");
-_Static_assert(sizeof(struct uroce_sge) == sizeof(struct abi_sge) && offsetof(struct uroce_sge, lkey) == offsetof(struct abi_sge, lkey), "SGEs go into the ring as they are");
+_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FETCH_ADD == (int)ABI_OP_FETCH_ADD,
+	"opcodes go into the ring as they are");
+_Static_assert(UROCE_SEND_SIGNALED == (int)ABI_SEND_SIGNALED && UROCE_SEND_FENCE == (int)ABI_SEND_FENCE,
+	"flags go into the ring as they are");
+_Static_assert(sizeof(struct uroce_sge) == sizeof(struct abi_sge)
+		&& offsetof(struct uroce_sge, lkey) == offsetof(struct abi_sge, lkey),
+	"SGEs go into the ring as they are");
 
 #define SEND_FLAGS (UROCE_SEND_SIGNALED | UROCE_SEND_SOLICITED | UROCE_SEND_INLINE | UROCE_SEND_FENCE)
 
@@ -49,21 +55,24 @@ static uint64_t get_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-__attribute__((cold, noinline, format(printf, 3, 4))) static int refuse(struct uroce_qp *qp, struct post_queue *q, const char *format, ...)
+__attribute__((cold, noinline, format(printf, 3, 4))) static int refuse(struct uroce_qp *qp, struct post_queue *q,
+	const char *format, ...)
 {
 	char text[256];
 	va_list args;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	log_limited(context_log(qp->o.ctx), &q->refusals, get_now_ns(), LOG_WARN, "QP 0x%x, %s refused: %s", qp->qpn, q == &qp->sq ? "send" : "receive", text);
+	log_limited(context_log(qp->o.ctx), &q->refusals, get_now_ns(), LOG_WARN, "QP 0x%x, %s refused: %s", qp->qpn,
+		q == &qp->sq ? "send" : "receive", text);
 	return -EINVAL;
 }
 
 __attribute__((cold, noinline)) static int refuse_state(struct uroce_qp *qp, struct post_queue *q, uint32_t state)
 {
 	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-	return refuse(qp, q, "the QP is in %s; %s", names[state], q == &qp->sq ? "sends are taken from RTS on" : "receives are taken from INIT on");
+	return refuse(qp, q, "the QP is in %s; %s", names[state],
+		q == &qp->sq ? "sends are taken from RTS on" : "receives are taken from INIT on");
 }
 
 __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, const struct uroce_send_wr *wr)
@@ -72,22 +81,30 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 	uint64_t total = 0;
 	uint8_t traits = (unsigned)wr->opcode < ABI_OP_COUNT ? op_traits[wr->opcode] : 0;
 	if (!traits)
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": there is no opcode %u; the last is %u", wr->wr_id, (unsigned)wr->opcode, ABI_OP_COUNT - 1);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": there is no opcode %u; the last is %u", wr->wr_id,
+			(unsigned)wr->opcode, ABI_OP_COUNT - 1);
 	if (wr->flags & ~(uint32_t)SEND_FLAGS)
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": flags 0x%x, known are 0x%x", wr->wr_id, wr->flags, (unsigned)SEND_FLAGS);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": flags 0x%x, known are 0x%x", wr->wr_id, wr->flags,
+			(unsigned)SEND_FLAGS);
 	if (wr->num_sge > q->max_sge)
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_send_sge)", wr->wr_id, wr->num_sge, q->max_sge);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_send_sge)", wr->wr_id,
+			wr->num_sge, q->max_sge);
 	if (wr->flags & UROCE_SEND_INLINE && !(traits & OP_HAS_INLINE))
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a READ or atomic cannot be inline; only SEND and WRITE can", wr->wr_id);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a READ or atomic cannot be inline; only SEND and WRITE can",
+			wr->wr_id);
 	for (uint32_t i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].len;
 	if (traits & OP_IS_ATOMIC && (wr->num_sge != 1 || total != 8))
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic with %u SGEs of %" PRIu64 " bytes; it takes one of 8", wr->wr_id, wr->num_sge, total);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic with %u SGEs of %" PRIu64 " bytes; it takes one of 8",
+			wr->wr_id, wr->num_sge, total);
 	if (traits & OP_IS_ATOMIC && wr->remote_addr & 7)
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic at 0x%" PRIx64 ", which is not a multiple of 8", wr->wr_id, wr->remote_addr);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic at 0x%" PRIx64 ", which is not a multiple of 8", wr->wr_id,
+			wr->remote_addr);
 	if (wr->flags & UROCE_SEND_INLINE && total > q->max_inline)
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %" PRIu64 " bytes inline, the QP was created for %u (cap.max_inline)", wr->wr_id, total, q->max_inline);
-	return refuse(qp, q, "wr_id 0x%" PRIx64 ": message of %" PRIu64 " bytes, the most is %" PRIu64, wr->wr_id, total, qp->max_msg_bytes);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %" PRIu64 " bytes inline, the QP was created for %u (cap.max_inline)",
+			wr->wr_id, total, q->max_inline);
+	return refuse(qp, q, "wr_id 0x%" PRIx64 ": message of %" PRIu64 " bytes, the most is %" PRIu64, wr->wr_id, total,
+		qp->max_msg_bytes);
 }
 
 /* ---- WQEs ---- */
@@ -160,7 +177,8 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 
 /* ---- rings ---- */
 
-/* How many of n slots are free. The engine's line is read only when the copy of it does not do: each read may cost a cache miss to both sides. */
+/* How many of n slots are free. The engine's line is read only when the copy of it does not do: each read may cost a cache
+ * miss to both sides. */
 static inline uint32_t reserve(struct post_queue *q, unsigned n)
 {
 	uint32_t used = q->tail - q->head;
@@ -182,26 +200,30 @@ static inline void *get_slot(const struct post_queue *q, uint32_t index)
 	return q->slots + (size_t)(index & (q->count - 1)) * q->slot_bytes;
 }
 
-/* Both bits are set each time, even if the lower one was there: the engine may at this moment be between taking the word above and taking this one, and whether it will still come by cannot be
- * seen from here. */
+/* Both bits are set each time, even if the lower one was there: the engine may at this moment be between taking the word
+ * above and taking this one, and whether it will still come by cannot be seen from here. */
 __attribute__((noinline)) static void ring_doorbell(const struct uroce_qp *qp)
 {
 	const uint32_t word = qp->doorbell / 64;
-	/* Release: who sees the bit sees the tail. The upper bit comes last, so that an engine that takes it finds the lower one. */
+	/* Release: who sees the bit sees the tail. The upper bit comes last, so that an engine that takes it finds the lower
+	 * one. */
 	atomic_fetch_or_explicit(&qp->doorbells->word[word], UINT64_C(1) << (qp->doorbell % 64), memory_order_release);
 	atomic_fetch_or_explicit(&qp->doorbells->top[word / 64], UINT64_C(1) << (word % 64), memory_order_release);
-	/* The bits are visible before `sleeping` is read; the engine sets it, fences, and looks at the bits once more: one of the two sees the other. */
+	/* The bits are visible before `sleeping` is read; the engine sets it, fences, and looks at the bits once more: one
+	 * of the two sees the other. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&qp->page->sleeping, memory_order_relaxed))
 		qp->o.ctx->ops->wake(qp->o.ctx->session);
 }
 
-/* One rule for both queues. The engine looks at an RQ whenever a message needs a receive WQE, so there it asks for doorbells only in ERR, where receives are flushed. */
+/* One rule for both queues. The engine looks at an RQ whenever a message needs a receive WQE, so there it asks for doorbells
+ * only in ERR, where receives are flushed. */
 static inline void publish(struct uroce_qp *qp, const struct post_queue *q)
 {
 	/* Release: the WQEs are visible before the tail that covers them. */
 	atomic_store_explicit(&q->ring->client_index, q->tail, memory_order_release);
-	/* The tail is visible before `looking` is read; the engine clears it, fences, and reads the tail once more: one of the two sees the other. */
+	/* The tail is visible before `looking` is read; the engine clears it, fences, and reads the tail once more: one of
+	 * the two sees the other. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&q->ring->looking, memory_order_relaxed))
 		ring_doorbell(qp);
@@ -251,7 +273,8 @@ int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigne
 	for (; posted < room; posted++) {
 		struct abi_recv_wqe *wqe = get_slot(q, q->tail + posted);
 		if (unlikely(wr[posted].num_sge > q->max_sge)) {
-			err = refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_recv_sge)", wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
+			err = refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_recv_sge)",
+				wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
 			break;
 		}
 		wqe->wr_id = wr[posted].wr_id;

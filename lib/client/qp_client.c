@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program's handle of a queue pair: creation, state changes, queries, destruction (IBA vol. 1, 10.2.4, 11.2.5). Which transitions and attributes are allowed is the engine's table; posting is
- * post.c's, the usual way to RTS qp_connect.c's.
- * Invariant: `state` is the state after the last control call, or a later one that an event told of; the engine may have gone on to ERR or SQE by itself, and none of the rules for posting differ then. */
+/* The program's handle of a queue pair: creation, state changes, queries, destruction (IBA vol. 1, 10.2.4, 11.2.5). Which
+ * transitions and attributes are allowed is the engine's table; posting is post.c's, the usual way to RTS qp_connect.c's.
+ * Invariant: `state` is the state after the last control call, or a later one that an event told of; the engine may have
+ * gone on to ERR or SQE by itself, and none of the rules for posting differ then. */
 #include <errno.h>
 #include <string.h>
 
@@ -26,13 +27,15 @@ uint32_t qp_client_mtu_bytes(uint32_t code)
 static void pack_attr(struct abi_qp_attr *to, const struct uroce_qp_attr *from)
 {
 	*to = (struct abi_qp_attr){
-		.state = (uint8_t)from->state, .cur_state = (uint8_t)from->cur_state, .path_mtu = qp_client_mtu_code(from->path_mtu),
-		.timeout = from->timeout, .retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
+		.state = (uint8_t)from->state, .cur_state = (uint8_t)from->cur_state,
+		.path_mtu = qp_client_mtu_code(from->path_mtu), .timeout = from->timeout,
+		.retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
 		.max_rd_atomic = from->max_rd_atomic, .max_dest_rd_atomic = from->max_dest_rd_atomic,
 		.sqd_async_notify = from->sqd_async_notify, .port_num = from->port_num, .pkey_index = from->pkey_index,
 		.access = from->access, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn, .sq_psn = from->sq_psn,
 		.av = {
-			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label, .traffic_class = from->av.traffic_class,
+			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label,
+			.traffic_class = from->av.traffic_class,
 			.hop_limit = from->av.hop_limit ? from->av.hop_limit : 64, .sl = from->av.sl,
 		},
 	};
@@ -42,13 +45,15 @@ static void pack_attr(struct abi_qp_attr *to, const struct uroce_qp_attr *from)
 static void unpack_attr(struct uroce_qp_attr *to, const struct abi_qp_attr *from)
 {
 	*to = (struct uroce_qp_attr){
-		.state = (enum uroce_qp_state)from->state, .cur_state = (enum uroce_qp_state)from->cur_state, .path_mtu = qp_client_mtu_bytes(from->path_mtu),
-		.timeout = from->timeout, .retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
+		.state = (enum uroce_qp_state)from->state, .cur_state = (enum uroce_qp_state)from->cur_state,
+		.path_mtu = qp_client_mtu_bytes(from->path_mtu), .timeout = from->timeout,
+		.retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
 		.max_rd_atomic = from->max_rd_atomic, .max_dest_rd_atomic = from->max_dest_rd_atomic,
 		.sqd_async_notify = from->sqd_async_notify, .port_num = from->port_num, .pkey_index = from->pkey_index,
 		.access = from->access, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn, .sq_psn = from->sq_psn,
 		.av = {
-			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label, .traffic_class = from->av.traffic_class,
+			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label,
+			.traffic_class = from->av.traffic_class,
 			.hop_limit = from->av.hop_limit, .sl = from->av.sl,
 		},
 	};
@@ -57,7 +62,8 @@ static void unpack_attr(struct uroce_qp_attr *to, const struct abi_qp_attr *from
 
 /* ---- creation and destruction ---- */
 
-static int init_queue(struct uroce_context *ctx, struct post_queue *q, const struct abi_ring_place *place, uint32_t slot_bytes, uint32_t wrs, uint32_t max_sge, uint32_t max_inline)
+static int init_queue(struct uroce_context *ctx, struct post_queue *q, const struct abi_ring_place *place, uint32_t slot_bytes,
+	uint32_t wrs, uint32_t max_sge, uint32_t max_inline)
 {
 	void *slots;
 	int err = context_ring(ctx, place, slot_bytes, &q->ring, &slots);
@@ -79,8 +85,9 @@ static int init_queue(struct uroce_context *ctx, struct post_queue *q, const str
 
 static bool is_granted(const struct abi_qp_cap *got, const struct abi_qp_cap *asked)
 {
-	return got->max_send_wr >= asked->max_send_wr && got->max_recv_wr >= asked->max_recv_wr && got->max_send_sge >= asked->max_send_sge
-		&& got->max_recv_sge >= asked->max_recv_sge && got->max_inline >= asked->max_inline;
+	return got->max_send_wr >= asked->max_send_wr && got->max_recv_wr >= asked->max_recv_wr
+		&& got->max_send_sge >= asked->max_send_sge && got->max_recv_sge >= asked->max_recv_sge
+		&& got->max_inline >= asked->max_inline;
 }
 
 static int take_reply(struct uroce_qp *qp, const struct abi_req *req, const struct abi_rep *rep)
@@ -89,17 +96,21 @@ static int take_reply(struct uroce_qp *qp, const struct abi_req *req, const stru
 	const struct abi_qp_cap *cap = &rep->qp.cap;
 	int err;
 	qp->o.handle = rep->handle;
-	if (!is_granted(cap, &req->create_qp.cap) || cap->max_send_sge > ABI_MAX_SGE || cap->max_recv_sge > ABI_MAX_SGE || cap->max_inline > ABI_MAX_INLINE
-		|| rep->qp.doorbell >= ABI_DOORBELLS) {
-		log_write(context_log(ctx), LOG_ERROR, "the engine granted a QP with less than was asked for, or more than there can be");
+	if (!is_granted(cap, &req->create_qp.cap) || cap->max_send_sge > ABI_MAX_SGE || cap->max_recv_sge > ABI_MAX_SGE
+		|| cap->max_inline > ABI_MAX_INLINE || rep->qp.doorbell >= ABI_DOORBELLS) {
+		log_write(context_log(ctx), LOG_ERROR,
+			"the engine granted a QP with less than was asked for, or more than there can be");
 		return -EPROTO;
 	}
-	err = init_queue(ctx, &qp->sq, &rep->qp.sq, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), cap->max_send_wr, cap->max_send_sge, cap->max_inline);
+	err = init_queue(ctx, &qp->sq, &rep->qp.sq, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), cap->max_send_wr,
+		cap->max_send_sge, cap->max_inline);
 	if (!err)
-		err = init_queue(ctx, &qp->rq, &rep->qp.rq, abi_recv_slot_bytes(cap->max_recv_sge), cap->max_recv_wr, cap->max_recv_sge, 0);
+		err = init_queue(ctx, &qp->rq, &rep->qp.rq, abi_recv_slot_bytes(cap->max_recv_sge), cap->max_recv_wr,
+			cap->max_recv_sge, 0);
 	if (err)
 		return err;
-	qp->cap = (struct uroce_qp_cap){ cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge, cap->max_inline };
+	qp->cap = (struct uroce_qp_cap){ cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge,
+		cap->max_inline };
 	qp->qpn = rep->qp.qpn;
 	qp->doorbell = rep->qp.doorbell;
 	return 0;
@@ -120,8 +131,8 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	req.create_qp.send_cq = qp->send_cq->o.handle;
 	req.create_qp.recv_cq = qp->recv_cq->o.handle;
 	req.create_qp.service = ABI_SERVICE_RC;
-	req.create_qp.cap = (struct abi_qp_cap){ at_least_one(init->cap.max_send_wr), at_least_one(init->cap.max_recv_wr), at_least_one(init->cap.max_send_sge),
-		at_least_one(init->cap.max_recv_sge), init->cap.max_inline };
+	req.create_qp.cap = (struct abi_qp_cap){ at_least_one(init->cap.max_send_wr), at_least_one(init->cap.max_recv_wr),
+		at_least_one(init->cap.max_send_sge), at_least_one(init->cap.max_recv_sge), init->cap.max_inline };
 	req.create_qp.signal_all = init->signal_all;
 	req.create_qp.cookie = qp->o.cookie;
 	err = context_call(ctx, &req, &rep);
@@ -168,7 +179,8 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 	qp->user = init->user;
 	qp->page = ctx->page;
 	qp->doorbells = ctx->doorbells;
-	qp->max_msg_bytes = ctx->device.max_msg_bytes && ctx->device.max_msg_bytes < UINT64_C(1) << 31 ? ctx->device.max_msg_bytes : UINT64_C(1) << 31;
+	qp->max_msg_bytes = ctx->device.max_msg_bytes && ctx->device.max_msg_bytes < UINT64_C(1) << 31 ? ctx->device.max_msg_bytes
+												       : UINT64_C(1) << 31;
 	qp->always_flags = init->signal_all ? ABI_SEND_SIGNALED : 0;
 	context_lock(ctx);
 	err = create_locked(qp, init);
@@ -229,14 +241,16 @@ void uroce_qp_cap(const struct uroce_qp *qp, struct uroce_qp_cap *cap)
 
 static const char *refuse_attr(const struct uroce_qp_attr *attr, uint32_t mask)
 {
-	if ((mask & UROCE_QP_STATE && attr->state > UROCE_QP_ERR) || (mask & UROCE_QP_CUR_STATE && attr->cur_state > UROCE_QP_ERR))
+	if ((mask & UROCE_QP_STATE && attr->state > UROCE_QP_ERR)
+		|| (mask & UROCE_QP_CUR_STATE && attr->cur_state > UROCE_QP_ERR))
 		return "there is no such state";
 	if (mask & UROCE_QP_PATH_MTU && !qp_client_mtu_code(attr->path_mtu))
 		return "the path MTU is not 256, 512, 1024, 2048 or 4096 bytes";
 	return NULL;
 }
 
-/* The engine dropped what was queued (its head is our tail again), and the program must not poll what was completed before (IBA vol. 1, 10.3.1.1). */
+/* The engine dropped what was queued (its head is our tail again), and the program must not poll what was completed before
+ * (IBA vol. 1, 10.3.1.1). */
 static void on_reset(struct uroce_qp *qp)
 {
 	purge(qp);

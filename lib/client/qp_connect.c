@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The usual way of an RC QP through INIT and RTR to RTS, with what the two programs told each other (IBA vol. 1, 11.2.5.2 and table 91). How they tell each other is theirs.
+/* The usual way of an RC QP through INIT and RTR to RTS, with what the two programs told each other (IBA vol. 1, 11.2.5.2
+ * and table 91). How they tell each other is theirs.
  * Invariant: each step names exactly the attributes that the table requires for it and the optional ones of RoCE, no others. */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 
 #define INIT_MASK (UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS)
 #define RTR_MASK \
-	(UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)
-#define RTS_MASK (UROCE_QP_STATE | UROCE_QP_SQ_PSN | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC)
+	(UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC \
+		| UROCE_QP_MIN_RNR_TIMER)
+#define RTS_MASK \
+	(UROCE_QP_STATE | UROCE_QP_SQ_PSN | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC)
 /* What the endpoints say is not to be said twice. */
 #define OVERRIDES \
 	((INIT_MASK | RTR_MASK | RTS_MASK) & ~(uint32_t)(UROCE_QP_STATE | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_SQ_PSN))
@@ -38,7 +41,10 @@ int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endp
 	if (err)
 		return err;
 	qp->gid_index = gid_index;
-	*local = (struct uroce_endpoint){ .gid = gid, .qpn = qp->qpn, .psn = psn_make(psn).v, .mtu = qp_client_mtu_bytes(device.active_mtu), .rd_atomic = get_least(device.max_rd_atomic, 128) };
+	*local = (struct uroce_endpoint){
+		.gid = gid, .qpn = qp->qpn, .psn = psn_make(psn).v,
+		.mtu = qp_client_mtu_bytes(device.active_mtu), .rd_atomic = get_least(device.max_rd_atomic, 128),
+	};
 	return 0;
 }
 
@@ -57,11 +63,14 @@ static int find_gid(struct uroce_qp *qp, const struct uroce_gid *gid, uint32_t *
 			return 0;
 		}
 	}
-	log_write(context_log(ctx), LOG_WARN, "QP 0x%x not connected: the local endpoint's GID is none of this port's; take it from uroce_qp_endpoint", qp->qpn);
+	log_write(context_log(ctx), LOG_WARN,
+		"QP 0x%x not connected: the local endpoint's GID is none of this port's; take it from uroce_qp_endpoint",
+		qp->qpn);
 	return -EADDRNOTAVAIL;
 }
 
-static const char *refuse_endpoints(const struct uroce_qp *qp, const struct uroce_endpoint *local, const struct uroce_endpoint *remote, uint32_t mask)
+static const char *refuse_endpoints(const struct uroce_qp *qp, const struct uroce_endpoint *local,
+	const struct uroce_endpoint *remote, uint32_t mask)
 {
 	static const struct uroce_gid none;
 	if (mask & ~OVERRIDES)
@@ -77,7 +86,8 @@ static const char *refuse_endpoints(const struct uroce_qp *qp, const struct uroc
 	return NULL;
 }
 
-static void fill_defaults(struct uroce_qp_attr *a, const struct uroce_context *ctx, const struct uroce_endpoint *local, const struct uroce_endpoint *remote)
+static void fill_defaults(struct uroce_qp_attr *a, const struct uroce_context *ctx, const struct uroce_endpoint *local,
+	const struct uroce_endpoint *remote)
 {
 	*a = (struct uroce_qp_attr){
 		.port_num = 1,
@@ -146,7 +156,8 @@ static int walk_to_rts(struct uroce_qp *qp, struct uroce_qp_attr *a)
 	return err;
 }
 
-int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, const struct uroce_endpoint *remote, const struct uroce_qp_attr *attr, uint32_t mask)
+int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, const struct uroce_endpoint *remote,
+	const struct uroce_qp_attr *attr, uint32_t mask)
 {
 	struct uroce_context *ctx = qp->o.ctx;
 	const char *why = refuse_endpoints(qp, local, remote, attr ? mask : 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names and sentences for people: completion statuses, causes, counters. Tables in the order of the enums they explain; nothing else. */
+/* Names and sentences for people: completion statuses, causes, counters. Tables in the order of the enums they explain;
+ * nothing else. */
 #include "cause.h"
 #include "client.h"
 #include "counters.h"
@@ -39,14 +40,20 @@ static const struct {
 	[CAUSE_NONE] = { "no cause given", NULL },
 	[CAUSE_FLUSHED] = { "the QP was in ERR, or went there because of another work request", "it was moved to ERR" },
 	[CAUSE_ACK_TIMEOUT] = { "no answer within the retries allowed", "no ACK from {peer} after {sent} transmissions" },
-	[CAUSE_SEQUENCE_NAKS] = { "sequence NAKs without progress used up the retries", "{peer} reported a gap again and again, through {sent} transmissions" },
-	[CAUSE_IMPLIED_NAKS] = { "lost READ or atomic responses used up the retries", "responses of {peer} to a READ or atomic were lost in each of {sent} transmissions" },
-	[CAUSE_NEIGHBOUR] = { "the MAC address of the peer or its gateway could not be resolved", "the MAC address of {peer} or of the gateway to it could not be resolved" },
+	[CAUSE_SEQUENCE_NAKS] = { "sequence NAKs without progress used up the retries",
+		"{peer} reported a gap again and again, through {sent} transmissions" },
+	[CAUSE_IMPLIED_NAKS] = { "lost READ or atomic responses used up the retries",
+		"responses of {peer} to a READ or atomic were lost in each of {sent} transmissions" },
+	[CAUSE_NEIGHBOUR] = { "the MAC address of the peer or its gateway could not be resolved",
+		"the MAC address of {peer} or of the gateway to it could not be resolved" },
 	[CAUSE_NO_ROUTE] = { "there is no route to the peer", "there is no route to {peer}" },
-	[CAUSE_RNR] = { "the peer had no receive posted within the RNR retries allowed", "{peer} had no receive posted at any of {rnr_sent} transmissions" },
+	[CAUSE_RNR] = { "the peer had no receive posted within the RNR retries allowed",
+		"{peer} had no receive posted at any of {rnr_sent} transmissions" },
 	[CAUSE_NAK_INVALID_REQUEST] = { "the peer answered: invalid request", "{peer} answered: invalid request" },
-	[CAUSE_NAK_REMOTE_ACCESS] = { "the peer answered: rkey, address, length or right not granted", "{peer} does not grant that rkey, address, length or right" },
-	[CAUSE_NAK_REMOTE_OPERATION] = { "the peer answered: it could not carry out the operation", "{peer} could not carry out the operation" },
+	[CAUSE_NAK_REMOTE_ACCESS] = { "the peer answered: rkey, address, length or right not granted",
+		"{peer} does not grant that rkey, address, length or right" },
+	[CAUSE_NAK_REMOTE_OPERATION] = { "the peer answered: it could not carry out the operation",
+		"{peer} could not carry out the operation" },
 	[CAUSE_NAK_RESERVED] = { "the peer answered with a reserved NAK code", "{peer} answered with a reserved NAK code" },
 	[CAUSE_BAD_RESPONSE] = { "a response of the wrong kind or length", "{peer} sent a response of the wrong kind or length" },
 	[CAUSE_LOCAL_KEY] = { "an lkey is unknown or of another PD", NULL },
@@ -60,7 +67,8 @@ static const struct {
 	[CAUSE_WQE_RD_ATOMIC] = { "a READ or atomic, and the QP's max_rd_atomic is 0", NULL },
 	[CAUSE_RECEIVE_TOO_SHORT] = { "a message longer than its receive", "{peer} sent a message longer than its receive" },
 	[CAUSE_PEER_REQUEST] = { "the peer sent an invalid request", "{peer} sent an invalid request" },
-	[CAUSE_CQ_OVERRUN] = { "its CQ was full", "its CQ was full: create it with room for every completion that can be outstanding" },
+	[CAUSE_CQ_OVERRUN] = { "its CQ was full",
+		"its CQ was full: create it with room for every completion that can be outstanding" },
 	[CAUSE_RING_INDEX] = { "the ring's index was overwritten with an impossible value", NULL },
 };
 

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce: RDMA over Converged Ethernet v2 in user space. The public API.
  *
- * Conventions. A fallible call returns 0 or a negative errno and gives its object through the last argument; the reason goes to the log as one line. A burst call (post, poll)
- * returns a count. destroy calls accept NULL. Words are those of the InfiniBand Architecture specification, values of enums those of <infiniband/verbs.h> where it has them.
+ * Conventions. A fallible call returns 0 or a negative errno and gives its object through the last argument, which is left
+ * alone on failure; the reason goes to the log as one line. A burst call (post, poll) returns a count. destroy calls accept
+ * NULL. Words are those of the InfiniBand Architecture specification ("IBA" below: volume 1; a name in quotes is the verb of
+ * its chapter 11), values of enums those of <infiniband/verbs.h> where it has them.
  *
- * Threads. Control calls (open, create, modify, query, destroy) of one context may be made from any thread, one at a time per context (the library serialises them with a lock of its own).
- * Posting to one queue of one QP, and polling one CQ, are each single-threaded: the caller serialises. Different queues and CQs are independent. */
+ * Threads. Control calls (open, create, modify, query, destroy) of one context may be made from any thread; the library
+ * serialises them with a lock of the context's own. Posting to one queue of one QP, and polling one CQ, are each
+ * single-threaded: the caller serialises. Different queues and CQs are independent. Two calls take part in polling:
+ * destroying a QP, and modifying it to RESET, remove its completions from both its CQs; nobody else may poll these
+ * meanwhile.
+ *
+ * Errors of every control call, not repeated below: -ENODEV, the engine is gone; -EPROTO, its answer makes no sense (another
+ * version?); -ENOMEM. An engine that is gone has let go of everything: destroy calls then succeed.
+ *
+ * Ownership. An object belongs to its creator until it is destroyed; what it was created from has to stay until then
+ * (-EBUSY). A child made by fork must not use any of them. */
 #ifndef UROCE_H
 #define UROCE_H
 
@@ -18,62 +29,117 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-struct uroce_context;
-struct uroce_pd;
-struct uroce_mr;
-struct uroce_channel;
-struct uroce_cq;
-struct uroce_qp;
+struct uroce_context; /* one session with one engine */
+struct uroce_pd;      /* protection domain, IBA 10.2.3 */
+struct uroce_mr;      /* memory region, IBA 10.6 */
+struct uroce_channel; /* where events of CQs arrive */
+struct uroce_cq;      /* completion queue, IBA 10.2.6 */
+struct uroce_qp;      /* queue pair, IBA 10.2.4 */
 
+/* A global identifier as it is on the wire: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBA annex A17). */
 struct uroce_gid {
 	uint8_t raw[16]; /* wire order */
 };
 
 /* ---- device ---- */
+
+/* How to open; all zeroes is a good choice. Copied by uroce_open, except that log_arg is passed on as it is. */
 struct uroce_open_attr {
-	void (*log)(void *arg, int level, const char *line); /* NULL: standard error; level 0 error .. 3 debug */
+	/* Takes one line without a newline; NULL: standard error. level: 0 error, 1 warn, 2 info, 3 debug. Called by
+	 * whatever thread has something to say, the engine's too, until uroce_close returned; must not call back into the
+	 * context. */
+	void (*log)(void *arg, int level, const char *line);
 	void *log_arg;
 	int log_level; /* 0: from environment UROCE_LOG ("error", "warn", "info", "debug"), else warn; 1 + level else */
 };
 
+/* What a device is and how much it takes; counts are limits of the device, not what is left of it. */
 struct uroce_device_attr {
 	char name[32];
 	uint8_t mac[6];
 	uint8_t mode; /* 0 embedded, 1 inline, 2 served */
 	bool port_up;
 	uint32_t active_mtu; /* bytes: largest path MTU the port carries */
-	uint32_t gid_slots;
+	uint32_t gid_slots;  /* GID indices are below it */
 	uint32_t max_qp, max_cq, max_mr, max_pd;
-	uint32_t max_qp_wr, max_cqe, max_sge, max_inline, max_rd_atomic;
+	uint32_t max_qp_wr;  /* WRs of one queue */
+	uint32_t max_cqe;    /* CQEs of one CQ */
+	uint32_t max_sge;    /* SGEs of one WR */
+	uint32_t max_inline; /* bytes of one WR */
+	uint32_t max_rd_atomic; /* READs and atomics of one QP outstanding, as requester and as responder */
 	uint64_t max_msg_bytes;
 };
 
+/* Opens a device.
+ *   device  "embedded:VDEV[,key=value...]"  an engine in this process, on a poll core of its own
+ *           "inline:VDEV[,key=value...]"    the same without a core: the program calls uroce_engine_poll
+ *           "unix:PATH"                     a daemon (not there yet)
+ *           NULL or ""                      taken from environment UROCE_DEVICE
+ *   attr    NULL for the defaults
+ *   *out    the caller's; uroce_close
+ * The engine is found in the program, else loaded: the file named by environment UROCE_ENGINE_LIBRARY, else
+ * liburoce-engine.so.0 beside liburoce, else by the loader's path.
+ * Errors: -EINVAL, no device or one that does not begin as above (and what the engine makes of its keys); -ENOENT, no
+ * engine; -EOPNOTSUPP, unix:; and those of bringing up the port. Any thread. */
 int uroce_open(const char *device, const struct uroce_open_attr *attr, struct uroce_context **out);
+
+/* Ends the session and frees the context with every object still in it: none of its handles, fds or pool memory may be used
+ * any more. Peers of QPs that were connected find out by their own retries. Any thread, when no other is in a call of this
+ * context. */
 void uroce_close(struct uroce_context *ctx);
+
+/* The device as it is now. Any thread. IBA "Query HCA" */
 int uroce_query_device(struct uroce_context *ctx, struct uroce_device_attr *attr);
+
+/* The GID at an index and the VLAN it is on (0xffff: untagged; vlan may be NULL). An index does not move while its GID is
+ * there. -EINVAL, beyond gid_slots; -ENOENT, the slot is empty. Any thread. IBA annex A17 */
 int uroce_query_gid(struct uroce_context *ctx, uint32_t index, struct uroce_gid *gid, uint16_t *vlan);
-/* Inline mode only: runs the engine once. Number of frames and WQEs handled; -EBUSY: another thread is in it; -EOPNOTSUPP. */
+
+/* Inline mode only: runs the engine once, and so receives, sends and completes. Returns how many frames and WQEs it handled,
+ * 0 when there was nothing to do; -EBUSY: another thread is in it; -EOPNOTSUPP: another mode. Does not wait. Any thread. */
 int uroce_engine_poll(struct uroce_context *ctx);
 
 /* ---- memory ---- */
+
+/* What others may do with an MR; the program itself may always let WRs read it. Remote write and atomic need local write as
+ * well (IBA 10.6.3.1). */
 enum uroce_access {
 	UROCE_ACCESS_LOCAL_WRITE = 1 << 0,
 	UROCE_ACCESS_REMOTE_WRITE = 1 << 1,
 	UROCE_ACCESS_REMOTE_READ = 1 << 2,
 	UROCE_ACCESS_REMOTE_ATOMIC = 1 << 3,
 };
+
+/* Makes a protection domain: a QP reaches only MRs of its own. Any thread. IBA "Allocate Protection Domain" */
 int uroce_pd_create(struct uroce_context *ctx, struct uroce_pd **out);
+/* -EBUSY: MRs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
 int uroce_pd_destroy(struct uroce_pd *pd);
-/* Pool memory: page aligned, shared with the engine, usable in every mode. */
+
+/* Pool memory: at least `bytes` bytes, zeroed, page aligned, shared with the engine, usable in every mode. To be used by WRs
+ * it still has to be registered. It stays mapped until uroce_free or uroce_close. -EINVAL: 0 bytes. Any thread. */
 int uroce_alloc(struct uroce_context *ctx, size_t bytes, void **out);
+/* p: what uroce_alloc returned, or NULL. -EINVAL: it did not; -EBUSY: MRs are still in it. Any thread. */
 int uroce_free(struct uroce_context *ctx, void *p);
+
+/* Registers [addr, addr + len), so that WRs can name it by key. access: enum uroce_access. Pool memory in every mode, any
+ * other memory in embedded and inline mode; it is the program's and has to stay mapped until the MR is deregistered. len may
+ * be 0. Peers and WRs address its first byte as addr.
+ * -EINVAL: rights that there are not or that need local write, a range that wraps, or one that begins in pool memory and
+ * runs out of it; -EOPNOTSUPP: memory this mode cannot reach; -ENOSPC: too many MRs. Any thread. IBA "Register Memory
+ * Region" */
 int uroce_mr_register(struct uroce_pd *pd, void *addr, size_t len, uint32_t access, struct uroce_mr **out);
+/* The same, but WRs and peers address the first byte as iova. */
 int uroce_mr_register_iova(struct uroce_pd *pd, void *addr, size_t len, uint64_t iova, uint32_t access, struct uroce_mr **out);
+/* Its keys are dead on return: WRs that still need them end in a protection error, requests of peers in an access error. Any
+ * thread. IBA "Deregister Memory Region" */
 int uroce_mr_deregister(struct uroce_mr *mr);
+/* The key for SGEs of this side, and the one for a peer's remote_addr. Any thread. */
 uint32_t uroce_mr_lkey(const struct uroce_mr *mr);
 uint32_t uroce_mr_rkey(const struct uroce_mr *mr);
 
 /* ---- completion ---- */
+
+/* How a WR ended (IBA 11.6.2). */
 enum uroce_wc_status {
 	UROCE_WC_SUCCESS = 0,
 	UROCE_WC_LOC_LEN_ERR = 1,
@@ -91,6 +157,7 @@ enum uroce_wc_status {
 	UROCE_WC_FATAL_ERR = 19,
 	UROCE_WC_GENERAL_ERR = 21,
 };
+/* What it was: a send WR by its operation, a receive WR by what used it up. */
 enum uroce_wc_opcode {
 	UROCE_WC_SEND,
 	UROCE_WC_WRITE,
@@ -102,39 +169,67 @@ enum uroce_wc_opcode {
 };
 enum uroce_wc_flag {
 	UROCE_WC_HAS_GRH = 1 << 0,
-	UROCE_WC_HAS_IMM = 1 << 1,
+	UROCE_WC_HAS_IMM = 1 << 1, /* imm is valid */
 };
+/* One completed WR (IBA 11.4.2.1). In error only wr_id, status, qpn and vendor_error are valid. */
 struct uroce_wc {
-	uint64_t wr_id;
+	uint64_t wr_id; /* the WR's */
 	enum uroce_wc_status status;
 	enum uroce_wc_opcode opcode; /* on success */
-	uint32_t byte_len;
-	uint32_t qpn;
-	uint32_t src_qpn;
+	uint32_t byte_len;     /* receives: bytes that came; READs and atomics: bytes that were placed */
+	uint32_t qpn;          /* of this side's QP */
+	uint32_t src_qpn;      /* of the peer's */
 	uint32_t imm;          /* the four bytes the sender gave */
 	uint32_t flags;        /* enum uroce_wc_flag */
 	uint32_t vendor_error; /* finer cause; uroce_wc_cause_str */
 };
+/* A few words for a status or a vendor_error; never NULL, not to be freed, for any value. Any thread. */
 const char *uroce_wc_status_str(enum uroce_wc_status status);
 const char *uroce_wc_cause_str(uint32_t vendor_error);
 
+/* Makes a place where events of CQs arrive. Any thread. */
 int uroce_channel_create(struct uroce_context *ctx, struct uroce_channel **out);
+/* Closes the fd. -EBUSY: CQs still use it. No thread may be in uroce_channel_get_event. */
 int uroce_channel_destroy(struct uroce_channel *ch);
+/* An fd that is readable when an event waits, for poll and epoll. It is the channel's: do not read or close it; O_NONBLOCK
+ * may be set. Any thread. */
 int uroce_channel_fd(const struct uroce_channel *ch);
-/* Takes one event: blocks unless the fd is O_NONBLOCK (-EAGAIN). *cq is the CQ that fired. Each event taken must be acknowledged before the CQ can be destroyed. */
+/* Takes one event: blocks unless the fd is O_NONBLOCK. *cq is the CQ that fired. Each event taken must be acknowledged
+ * before the CQ can be destroyed. Events of CQs that were destroyed meanwhile are passed over, so that a readable fd does
+ * not promise one: set O_NONBLOCK when that matters. In inline mode some other thread has to run the engine while this one
+ * blocks.
+ * -EAGAIN: none waits; -EINTR: a signal; -ENODEV: the engine is gone; -EIO: the pipe holds what is no event. Any thread;
+ * several may wait, one gets it. */
 int uroce_channel_get_event(struct uroce_channel *ch, struct uroce_cq **cq);
+/* Acknowledges n events taken for this CQ. Takes a lock: cheaper for many at a time. Any thread. */
 void uroce_cq_ack_events(struct uroce_cq *cq, unsigned n);
 
+/* Makes a CQ for at least `entries` CQEs. It must have room for all completions that can be there unpolled: a CQ that
+ * overruns takes its QPs to ERR and raises UROCE_EVENT_CQ_ERR.
+ *   ch    where its events go; NULL: it cannot be armed
+ *   user  the program's own, see uroce_cq_user
+ * -EINVAL: 0 entries, more than max_cqe, or a channel of another context. Any thread. IBA "Create Completion Queue" */
 int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_channel *ch, void *user, struct uroce_cq **out);
+/* -EBUSY: QPs still use it. Waits until every event that uroce_channel_get_event returned for it is acknowledged; those that
+ * wait in the channel are dropped. Any thread but one that holds unacknowledged events. IBA "Destroy Completion Queue" */
 int uroce_cq_destroy(struct uroce_cq *cq);
+/* What was given as user at creation. Any thread. */
 void *uroce_cq_user(const struct uroce_cq *cq);
+/* Takes up to n completions, in the order in which they were made: completions of one queue of a QP are in post order.
+ * Returns how many, 0 when there is none now; -ENODEV: there is none and the engine is gone. Never waits, takes no lock,
+ * makes no system call. One thread at a time per CQ. IBA 11.4.2.1 */
 int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n);
-/* One event for the next completion (or the next solicited one or error). Completions already there do not fire: poll after arming. */
+/* One event for the next completion (or the next solicited one or error). Completions already there do not fire: poll after
+ * arming. Armed again before it fired, "any" outranks "solicited only".
+ * -EINVAL: the CQ has no channel. No lock, no system call. One thread at a time per CQ. IBA 11.4.2.2 */
 int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only);
 
 /* ---- queue pairs ---- */
-enum uroce_service { UROCE_RC };
+
+enum uroce_service { UROCE_RC }; /* reliable connection, IBA 9.7 */
+/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. */
 enum uroce_qp_state { UROCE_QP_RESET, UROCE_QP_INIT, UROCE_QP_RTR, UROCE_QP_RTS, UROCE_QP_SQD, UROCE_QP_SQE, UROCE_QP_ERR };
+/* Which members of struct uroce_qp_attr are meant. */
 enum uroce_qp_attr_mask {
 	UROCE_QP_STATE = 1 << 0,
 	UROCE_QP_CUR_STATE = 1 << 1,
@@ -154,61 +249,99 @@ enum uroce_qp_attr_mask {
 	UROCE_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
 	UROCE_QP_DEST_QPN = 1 << 20,
 };
+/* Address vector: the way to the peer (IBA annex A17). */
 struct uroce_av {
 	struct uroce_gid dgid;
-	uint32_t sgid_index;
-	uint32_t flow_label;
-	uint8_t traffic_class;
-	uint8_t hop_limit; /* 0: 64 */
-	uint8_t sl;
+	uint32_t sgid_index;   /* whose GID and VLAN packets come from */
+	uint32_t flow_label;   /* 20 bits */
+	uint8_t traffic_class; /* DSCP and ECN bits of the IP header */
+	uint8_t hop_limit;     /* 0: 64 */
+	uint8_t sl;            /* 0..7: priority in the VLAN tag */
 };
+/* Attributes of a QP; which ones a transition needs and takes is IBA table 91. */
 struct uroce_qp_attr {
 	enum uroce_qp_state state;
-	enum uroce_qp_state cur_state;
+	enum uroce_qp_state cur_state; /* what the caller believes it to be now */
 	uint32_t path_mtu; /* bytes: 256, 512, 1024, 2048 or 4096 */
 	uint8_t timeout;   /* 0: none; else 4.096 us * 2^timeout, to 31 */
 	uint8_t retry_cnt; /* 0..7 */
 	uint8_t rnr_retry; /* 0..6; 7: for ever */
-	uint8_t min_rnr_timer; /* code 0..31 */
-	uint8_t max_rd_atomic, max_dest_rd_atomic; /* 0..128 */
-	uint8_t port_num;
-	bool sqd_async_notify;
-	uint16_t pkey_index;
-	uint32_t access;
-	uint32_t dest_qpn, rq_psn, sq_psn;
+	uint8_t min_rnr_timer; /* code 0..31, IBA table 46 */
+	uint8_t max_rd_atomic, max_dest_rd_atomic; /* 0..128: READs and atomics outstanding, as requester and as responder */
+	uint8_t port_num;       /* 1 */
+	bool sqd_async_notify;  /* raise UROCE_EVENT_SQ_DRAINED */
+	uint16_t pkey_index;    /* 0 */
+	uint32_t access;        /* enum uroce_access: what the peer may do; the MR must allow it too */
+	uint32_t dest_qpn, rq_psn, sq_psn; /* 24 bits */
 	struct uroce_av av;
 };
+/* How much the queues of a QP take. */
 struct uroce_qp_cap {
-	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	uint32_t max_send_wr, max_recv_wr;   /* WRs that can be outstanding */
+	uint32_t max_send_sge, max_recv_sge; /* SGEs of one WR */
+	uint32_t max_inline;                 /* bytes of one WR sent inline */
 };
+/* What a QP is made of. Not needed after uroce_qp_create, but the CQs have to stay. */
 struct uroce_qp_init {
 	enum uroce_service service;
-	struct uroce_cq *send_cq, *recv_cq;
+	struct uroce_cq *send_cq, *recv_cq; /* may be the same */
 	struct uroce_qp_cap cap; /* 0 means 1, and 0 bytes inline */
 	bool signal_all;         /* every send WR is signaled */
 	void *user;
 };
+
+/* Makes a QP, in RESET. What was granted, never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD and CQs of
+ * different contexts, another service, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create
+ * Queue Pair" */
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out);
+/* Its WRs end without completions, and completions that were not polled yet are removed from its CQs. The peer is not told.
+ * Does not wait for anything on the network. Nobody may be posting to it, polling its CQs (see Threads) or using it from an
+ * event. IBA "Destroy Queue Pair" */
 int uroce_qp_destroy(struct uroce_qp *qp);
+/* Its number, what was given as user at creation, and what it was granted. Any thread. */
 uint32_t uroce_qp_num(const struct uroce_qp *qp);
 void *uroce_qp_user(const struct uroce_qp *qp);
 void uroce_qp_cap(const struct uroce_qp *qp, struct uroce_qp_cap *cap);
+
+/* Changes state and attributes; mask: enum uroce_qp_attr_mask. Either all of it is done or nothing. To RESET: WRs and
+ * unpolled completions are dropped (see Threads). To ERR: WRs complete as flushed.
+ * -EINVAL: no such transition, an attribute missing, not allowed there or out of range, cur_state wrong, no such GID;
+ * -ENETUNREACH: no route to dgid; -ENOBUFS: too many peers being resolved; -EBUSY: the SQ still drains, or READs are being
+ * answered. Any thread. IBA "Modify Queue Pair", table 91 */
 int uroce_qp_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask);
+/* All attributes as they are now, sq_psn and rq_psn being the next ones. Any thread. IBA "Query Queue Pair" */
 int uroce_qp_query(struct uroce_qp *qp, struct uroce_qp_attr *attr);
-/* What two programs have to tell each other to connect, and the usual way through INIT, RTR and RTS with it. */
+
+/* What two programs have to tell each other to connect, and the usual way through INIT, RTR and RTS with it. Plain numbers:
+ * how they travel is the programs' business. */
 struct uroce_endpoint {
 	struct uroce_gid gid;
 	uint32_t qpn;
-	uint32_t psn;
-	uint32_t mtu;          /* bytes, what this side's port carries */
-	uint32_t rd_atomic;    /* READs and atomics this side serves at a time */
+	uint32_t psn;       /* first one this side will send */
+	uint32_t mtu;       /* bytes, what this side's port carries */
+	uint32_t rd_atomic; /* READs and atomics this side serves at a time */
 };
-int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local); /* chooses a random PSN */
-/* attr: NULL, or fields to differ from the defaults (path MTU, timeout 14, retry_cnt 7, rnr_retry 7, min_rnr_timer 12, all remote access), as named by mask. */
-int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, const struct uroce_endpoint *remote, const struct uroce_qp_attr *attr, uint32_t mask);
-/* One sentence: why the QP is in ERR, with peer, PSNs, retries and cause. Returns what snprintf would; an empty string when it is not. */
+/* This side's endpoint, with a random PSN: a new one each time. -EINVAL, -ENOENT: as uroce_query_gid. Any thread. */
+int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local);
+/* Takes the QP from RESET or INIT to RTS. Receives that the peer's first messages will need are to be posted before: go to
+ * INIT by uroce_qp_modify, post, then connect.
+ *   local, remote  both sides' endpoints; the lesser MTU is taken
+ *   attr           NULL, or members to differ from the defaults (path MTU as above, timeout 14, retry_cnt 7, rnr_retry 7,
+ *                  min_rnr_timer 12, all remote access, max_rd_atomic what the peer serves)
+ *   mask           which members; not the state, PSNs or QPN, which are the endpoints'. UROCE_QP_AV: all of av, a dgid of
+ *                  zeroes meaning remote's
+ * The peer is not contacted. When a step is refused the QP stays in the state that it had reached, from where the call may
+ * be repeated.
+ * -EINVAL: endpoints or mask make no sense; -EADDRNOTAVAIL: local's GID is not in the table; else as uroce_qp_modify. Any
+ * thread. */
+int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, const struct uroce_endpoint *remote,
+	const struct uroce_qp_attr *attr, uint32_t mask);
+/* One sentence: why the QP is in ERR (or SQE), with peer, PSNs, transmissions and cause. Writes at most len bytes, always
+ * with an end; returns the length the whole needs without it, as snprintf does; 0 and an empty string when the QP is in no
+ * such state. text may be NULL when len is 0. Any thread. */
 int uroce_qp_error_text(struct uroce_qp *qp, char *text, size_t len);
 
+/* What a send WR does (IBA 9.4). */
 enum uroce_opcode {
 	UROCE_OP_SEND,
 	UROCE_OP_SEND_WITH_IMM,
@@ -219,55 +352,80 @@ enum uroce_opcode {
 	UROCE_OP_FETCH_ADD,
 };
 enum uroce_send_flag {
-	UROCE_SEND_SIGNALED = 1 << 0,
-	UROCE_SEND_SOLICITED = 1 << 1,
-	UROCE_SEND_INLINE = 1 << 2,
-	UROCE_SEND_FENCE = 1 << 3,
+	UROCE_SEND_SIGNALED = 1 << 0,  /* completes with a WC also on success */
+	UROCE_SEND_SOLICITED = 1 << 1, /* fires the peer's CQ if it is armed for solicited only */
+	UROCE_SEND_INLINE = 1 << 2,    /* SEND and WRITE: the bytes are taken while posting; lkeys are not looked at */
+	UROCE_SEND_FENCE = 1 << 3,     /* waits until READs and atomics posted before have completed */
 };
+/* A piece of this side's memory: len bytes (0: none) at addr, in the MR of lkey. */
 struct uroce_sge {
 	uint64_t addr;
 	uint32_t len;
 	uint32_t lkey;
 };
+/* One operation for the peer (IBA 11.4.1.1). */
 struct uroce_send_wr {
-	uint64_t wr_id;
-	const struct uroce_sge *sg_list;
+	uint64_t wr_id; /* the program's, given back in the WC */
+	const struct uroce_sge *sg_list; /* READ, atomics: where the result goes. Not needed after the post. */
 	uint32_t num_sge;
 	enum uroce_opcode opcode;
 	uint32_t flags; /* enum uroce_send_flag */
 	uint32_t imm;   /* four bytes, sent as they are */
-	uint64_t remote_addr;
+	uint64_t remote_addr; /* atomics: a multiple of 8 */
 	uint32_t rkey;
 	uint64_t compare_add; /* FETCH_ADD: the addend; COMPARE_SWAP: compared */
 	uint64_t swap;
 };
+/* Where a message may land: as many bytes as its SGEs have, none for WRITE_WITH_IMM. */
 struct uroce_recv_wr {
 	uint64_t wr_id;
 	const struct uroce_sge *sg_list;
 	uint32_t num_sge;
 };
-/* How many of the n were posted, in order; a negative errno when the first was not: -EINVAL (state, opcode, SGE count, inline length), -ENOMEM (queue full), -ENODEV. */
+/* Posts n WRs, in order. Returns how many; less than n when the next one was not posted, and then nothing after it was. A
+ * negative errno when the first was not:
+ *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET), or the WR cannot be
+ *            right: opcode, flags, number of SGEs, inline bytes, message over max_msg_bytes, atomic not of one SGE of 8
+ *            bytes or at an address that is not a multiple of 8. One line in the log says which, for so many a second.
+ *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
+ *   -ENODEV  the engine is gone
+ * Everything else (keys, ranges, rights) ends as a WC in error. WRs are the caller's again on return; the memory they name
+ * belongs to the WR until it has completed (inline: on return). No lock; no system call except to wake an engine that
+ * sleeps. One thread at a time per queue: sends and receives of one QP may be posted by two. IBA 11.4.1 */
 int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigned n);
 int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigned n);
 
 /* ---- events and counters ---- */
+
+/* What happened outside of any WR (IBA 11.6.3). */
 enum uroce_event_type {
-	UROCE_EVENT_CQ_ERR = 0,
+	UROCE_EVENT_CQ_ERR = 0,        /* the CQ overran */
 	UROCE_EVENT_QP_FATAL = 1,
-	UROCE_EVENT_QP_REQ_ERR = 2,
-	UROCE_EVENT_QP_ACCESS_ERR = 3,
-	UROCE_EVENT_COMM_EST = 4,
+	UROCE_EVENT_QP_REQ_ERR = 2,    /* the peer sent an invalid request */
+	UROCE_EVENT_QP_ACCESS_ERR = 3, /* the peer asked for what it may not have */
+	UROCE_EVENT_COMM_EST = 4,      /* the first packet came while in RTR */
 	UROCE_EVENT_SQ_DRAINED = 5,
+	UROCE_EVENT_DEVICE_FATAL = 8,  /* this one and the following are of the device: neither QP nor CQ */
+	UROCE_EVENT_PORT_ACTIVE = 9,
+	UROCE_EVENT_PORT_ERR = 10,
+	UROCE_EVENT_GID_CHANGE = 18,
 };
 struct uroce_async_event {
 	enum uroce_event_type type;
 	struct uroce_qp *qp; /* or NULL */
 	struct uroce_cq *cq; /* or NULL */
 };
+/* An fd that is readable when an asynchronous event waits; the context's, as uroce_channel_fd. Any thread. */
 int uroce_async_fd(const struct uroce_context *ctx);
+/* Takes one; blocks unless the fd is O_NONBLOCK. Events of objects that were destroyed meanwhile are passed over. There is
+ * nothing to acknowledge: the program sees to it that no other thread destroys the object while this one uses it. Errors as
+ * uroce_channel_get_event. Any thread. */
 int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *event);
 
-int uroce_qp_counters(struct uroce_qp *qp, uint64_t *value, unsigned n); /* returns how many there are */
+/* The first n counters of a QP, since it was created. Returns how many there are, which may be more than n; value may be
+ * NULL when n is 0. Any thread. */
+int uroce_qp_counters(struct uroce_qp *qp, uint64_t *value, unsigned n);
+/* The name of counter i, for people and scripts: names stay, new ones come at the end. NULL beyond the last. Any thread. */
 const char *uroce_qp_counter_name(unsigned i);
 
 #pragma GCC visibility pop

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See fake_engine.h. Everything here is written from lib/abi alone, never from the client's sources: it is the other reading of the contract. */
+/* See fake_engine.h. Everything here is written from lib/abi alone, never from the client's sources: it is the other reading
+ * of the contract. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -36,7 +37,10 @@ static struct abi_ring_place lay_ring(struct fake_engine *f, uint32_t wrs, uint3
 	place.slots_offset = f->arena_used + sizeof(struct abi_ring);
 	f->arena_used += (uint32_t)sizeof(struct abi_ring) + place.slots * slot_bytes;
 	assert_true(f->arena_used <= FAKE_ARENA);
-	*r = (struct fake_ring){ .ring = (struct abi_ring *)(f->arena[1] + place.control_offset), .slots = f->arena[1] + place.slots_offset, .count = place.slots, .slot_bytes = slot_bytes };
+	*r = (struct fake_ring){
+		.ring = (struct abi_ring *)(f->arena[1] + place.control_offset), .slots = f->arena[1] + place.slots_offset,
+		.count = place.slots, .slot_bytes = slot_bytes,
+	};
 	atomic_store(&r->ring->client_index, f->first_index);
 	atomic_store(&r->ring->engine_index, f->first_index);
 	return place;
@@ -46,8 +50,22 @@ static struct abi_ring_place lay_ring(struct fake_engine *f, uint32_t wrs, uint3
 
 static void on_query_device(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
 {
-	rep->device = (struct abi_device){ .name = "fake0", .mac = { 2, 0, 0, 0, 0, 1 }, .mode = 1, .port_up = 1, .active_mtu = ABI_MTU_1024, .gid_slots = 3, .max_qp = 16, .max_cq = 16,
-		.max_mr = 100, .max_pd = 10, .max_qp_wr = 1024, .max_cqe = 4096, .max_sge = 8, .max_inline = 256, .max_rd_atomic = 16, .max_msg_bytes = UINT64_C(1) << 31 };
+	rep->device = (struct abi_device){ .name = "fake0",
+		.mac = { 2, 0, 0, 0, 0, 1 },
+		.mode = 1,
+		.port_up = 1,
+		.active_mtu = ABI_MTU_1024,
+		.gid_slots = 3,
+		.max_qp = 16,
+		.max_cq = 16,
+		.max_mr = 100,
+		.max_pd = 10,
+		.max_qp_wr = 1024,
+		.max_cqe = 4096,
+		.max_sge = 8,
+		.max_inline = 256,
+		.max_rd_atomic = 16,
+		.max_msg_bytes = UINT64_C(1) << 31 };
 }
 
 static void on_query_gid(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine played by hand. It answers the client's requests, keeps what was asked, and lays rings out in memory of its own; all that a poll core would do to the rings is done by the test, one
- * step at a time, through the calls below. */
+/* An engine played by hand. It answers the client's requests, keeps what was asked, and lays rings out in memory of its own;
+ * all that a poll core would do to the rings is done by the test, one step at a time, through the calls below. */
 #ifndef UROCE_FAKE_ENGINE_H
 #define UROCE_FAKE_ENGINE_H
 
@@ -69,7 +69,8 @@ struct fake_engine {
 	unsigned lines;
 };
 
-/* An engine without a client. fake_open makes one and opens a context over it; uroce_close ends the session, fake_free frees the memory. */
+/* An engine without a client. fake_open makes one and opens a context over it; uroce_close ends the session, fake_free frees
+ * the memory. */
 struct fake_engine *fake_new(void);
 void fake_free(struct fake_engine *f);
 struct fake_engine *fake_open(struct uroce_context **ctx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two places where a thread sleeps and another has to wake it: doorbells and CQ events. A lost wake-up hangs this test, which is then stopped from outside; nothing in here waits for time. */
+/* The two places where a thread sleeps and another has to wake it: doorbells and CQ events. A lost wake-up hangs this test,
+ * which is then stopped from outside; nothing in here waits for time. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -49,8 +49,15 @@ static void set_nonblocking(const struct uroce_channel *ch)
 
 static void test_fields(void **state)
 {
-	static const struct abi_cqe cqe = { .wr_id = 0x0102030405060708, .status = ABI_WC_REM_ACCESS_ERR, .opcode = ABI_WC_RECV_WRITE_WITH_IMM,
-		.flags = ABI_WC_HAS_IMM | ABI_WC_HAS_INVALIDATE, .byte_len = 5, .qpn = 0x77, .src_qpn = 0x88, .imm = 0xdeadbeef, .vendor_error = CAUSE_NAK_REMOTE_ACCESS };
+	static const struct abi_cqe cqe = { .wr_id = 0x0102030405060708,
+		.status = ABI_WC_REM_ACCESS_ERR,
+		.opcode = ABI_WC_RECV_WRITE_WITH_IMM,
+		.flags = ABI_WC_HAS_IMM | ABI_WC_HAS_INVALIDATE,
+		.byte_len = 5,
+		.qpn = 0x77,
+		.src_qpn = 0x88,
+		.imm = 0xdeadbeef,
+		.vendor_error = CAUSE_NAK_REMOTE_ACCESS };
 	struct fixture x = open_cq(4, 0);
 	struct uroce_wc wc = { 0 };
 	fake_complete(x.f, &x.f->cq[0], &cqe, false);

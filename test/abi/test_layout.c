@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared-memory and control contract, frozen: offset and size of every member of every struct of lib/abi, and the value of every enum and limit, against layout.golden. A difference means that
- * clients and engines of two builds no longer understand each other. If that is meant: test_layout --print > layout.golden, and say so in the commit. */
+/* The shared-memory and control contract, frozen: offset and size of every member of every struct of lib/abi, and the value
+ * of every enum and limit, against layout.golden. A difference means that clients and engines of two builds no longer
+ * understand each other. If that is meant: test_layout --print > layout.golden, and say so in the commit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@
 #include "wqe.h"
 
 #define SIZE(type) fprintf(out, "%s %zu align %zu\n", #type, sizeof(struct type), _Alignof(struct type))
-#define AT(type, member) fprintf(out, "\t%s %zu %zu\n", #member, offsetof(struct type, member), sizeof(((struct type *)0)->member))
+#define AT(type, member) \
+	fprintf(out, "\t%s %zu %zu\n", #member, offsetof(struct type, member), sizeof(((struct type *)0)->member))
 #define VALUE(name) fprintf(out, "%s %lld\n", #name, (long long)(name))
 
 static void print_rings(FILE *out)
