@@ -22,14 +22,7 @@ static void parse(struct core *c, struct arrival *a, const struct core_frame *f)
 {
 	a->qp = NULL;
 	a->drop = packet_parse(&a->packet, f->data, f->len, f->vlan_tci, &c->filter);
-	if (a->drop != DROP_NONE)
-		return;
-	/* af_packet also delivers what the host itself sent */
-	if (!memcmp(a->packet.smac, c->filter.mac, 6) && !c->filter.promiscuous) {
-		a->drop = DROP_FRAME_OWN_SOURCE;
-		return;
-	}
-	if (a->packet.kind != PACKET_ROCE)
+	if (a->drop != DROP_NONE || a->packet.kind != PACKET_ROCE)
 		return;
 	if (!addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan))
 		a->drop = DROP_IP_NOT_OURS;

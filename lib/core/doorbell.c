@@ -35,6 +35,7 @@ static void start_looking(struct qp *q)
 
 static void drop_lingering(struct core *c, uint32_t i)
 {
+	c->linger[i]->is_lingering = false;
 	c->linger[i] = c->linger[--c->lingering];
 }
 
@@ -54,15 +55,14 @@ static void evict(struct core *c)
 void doorbell_on_idle(struct qp_env *env, struct qp *q)
 {
 	struct core *c = core_of(env);
-	if (!q->is_looking)
-		start_looking(q);
-	for (uint32_t i = 0; i < c->lingering; i++)
-		if (c->linger[i] == q)
-			return;
+	if (q->is_lingering)
+		return;
+	start_looking(q);
 	if (c->lingering == LINGER_MAX)
 		evict(c);
 	if (c->lingering < LINGER_MAX) {
 		q->quiet_rounds = 0;
+		q->is_lingering = true;
 		c->linger[c->lingering++] = q;
 	} else if (stop_looking(q)) {
 		qp_on_doorbell(q);

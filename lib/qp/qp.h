@@ -97,6 +97,7 @@ struct qp {
 	struct qp *ready_next;
 	bool is_ready;            /* in env->ready */
 	bool is_looking;          /* SQ: no doorbell needed */
+	bool is_lingering;        /* idle, and looked at all the same for a while */
 	uint8_t state;            /* enum abi_qp_state */
 	uint8_t mtu_log2;
 	uint16_t pkey;
