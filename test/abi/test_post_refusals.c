@@ -166,6 +166,19 @@ static void test_refused_sends(void **state)
 	}
 }
 
+/* A sum of 32-bit lengths that comes out small again, with its first part copied already. */
+/* known-bugs: 45 */
+static void test_inline_sum_wraps(void **state)
+{
+	static uint8_t data[64];
+	const struct uroce_sge list[2] = { { (uintptr_t)data, 16, 0 }, { (uintptr_t)data, 0xfffffff8, 0 } };
+	struct uroce_send_wr wr = { .sg_list = list, .num_sge = 2, .opcode = UROCE_OP_SEND, .flags = UROCE_SEND_INLINE };
+	struct fixture x = open_qp(usual, false, 0, 0);
+	assert_int_equal(uroce_post_send(x.qp, &wr, 1), -EINVAL);
+	assert_non_null(strstr(x.f->line, "4294967304 bytes inline"));
+	close_qp(&x);
+}
+
 /* Just inside each limit. */
 static void test_accepted_limits(void **state)
 {
@@ -261,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_state_from_the_engine),
 		cmocka_unit_test(test_refused_sends),
+		cmocka_unit_test(test_inline_sum_wraps),
 		cmocka_unit_test(test_accepted_limits),
 		cmocka_unit_test(test_refused_receives),
 		cmocka_unit_test(test_batch_with_a_bad_one),
