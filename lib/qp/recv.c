@@ -37,6 +37,7 @@ enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct rec
 	rq->taken++;
 	/* release: the slot has been read before it is given back */
 	atomic_store_explicit(&rq->ring->engine_index, rq->taken, memory_order_release);
+	*out = r;
 	return RECV_OK;
 }
 
