@@ -26,6 +26,8 @@ int engine_poll(struct engine *e);
 /* The engine sleeps and there is work. Any thread. */
 void engine_wake(struct engine *e);
 
+/* The engine behind a session that uroce_engine_session_open made: for tests and programs that show an engine's counters. */
+struct engine *engine_of_session(void *session);
 struct core *engine_core(struct engine *e);
 const struct port *engine_port(const struct engine *e);
 enum device_mode engine_mode(const struct engine *e);

@@ -251,7 +251,8 @@ static int make_device(struct port *p, const struct device_string *d, const stru
 		err = rte_eth_dev_get_port_by_name(p->vdev, &p->id);
 	if (!err)
 		return 0;
-	log_write(log, LOG_ERROR, "%s: DPDK cannot make it with \"%s\": %s", p->text, plan->devargs, strerror(err < 0 ? -err : err));
+	/* The bus answers -1 when no driver claims the name. */
+	log_write(log, LOG_ERROR, "%s: DPDK cannot make it with \"%s\": %s", p->text, plan->devargs, err == -1 ? "no driver of that name is installed" : strerror(-err));
 	p->vdev[0] = 0;
 	return -ENODEV;
 }

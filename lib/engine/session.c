@@ -81,6 +81,11 @@ static int async_fd(void *session)
 	return ((struct engine_session *)session)->async_fd;
 }
 
+struct engine *engine_of_session(void *session)
+{
+	return ((struct engine_session *)session)->engine;
+}
+
 static void run_client_new(struct mail *mail, uint64_t now_ns)
 {
 	struct session_mail *m = (struct session_mail *)mail;
