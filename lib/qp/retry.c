@@ -7,7 +7,7 @@
 
 #include "req.h"
 
-#define PROBE_MIN_NS 20000u
+#define PROBE_MIN_NS 50000u /* a busy peer is not a loss */
 #define US 1000u
 
 const uint32_t rnr_timer_ns[32] = {
