@@ -19,7 +19,7 @@ struct abi_ring {
 	_Alignas(ABI_CACHE_LINE) _Atomic uint32_t client_index; /* SQ, RQ: tail; CQ: head */
 	_Atomic uint32_t arm;                                    /* CQ: enum abi_arm, set by the client, taken by the engine with an exchange */
 	_Alignas(ABI_CACHE_LINE) _Atomic uint32_t engine_index;  /* SQ, RQ: head; CQ: tail */
-	_Atomic uint32_t looking;                                /* SQ: 1 while the engine looks by itself: no doorbell is needed */
+	_Atomic uint32_t looking;                                /* SQ, RQ: 1 while the engine looks by itself: no doorbell is needed */
 };
 _Static_assert(sizeof(struct abi_ring) == 128, "layout");
 
