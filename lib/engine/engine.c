@@ -17,8 +17,11 @@
 
 #include "addr.h"
 #include "capture.h"
+#include "core.h"
 #include "eal.h"
 #include "kernel.h"
+#include "poller.h"
+#include "port.h"
 
 #define HOLDS_MAX 64u
 

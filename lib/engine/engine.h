@@ -3,16 +3,14 @@
 #ifndef UROCE_ENGINE_H
 #define UROCE_ENGINE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "core.h"
 #include "device_string.h"
+#include "engine_stats.h"
 #include "log.h"
 #include "mailbox.h"
-#include "poller.h"
 
+struct core;
 struct engine;
+struct port;
 
 /* One program's hold on an engine. log is copied: used for this open, and by the engine as long as this is its oldest hold. 0 or a negative errno after one log line. */
 int engine_open(struct engine **out, const char *device, const struct log *log);

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "core.h"
 #include "device_string.h"
+#include "engine_stats.h"
 #include "mailbox.h"
 #include "port.h"
 
@@ -16,18 +17,6 @@
 #define POLLER_TICK_NS 1000000u
 
 struct rte_mbuf;
-
-struct engine_stats {
-	uint64_t rounds, idle_rounds;
-	uint64_t rx_bursts, rx_frames;     /* bursts: that brought at least one frame */
-	uint64_t rx_unusable;              /* frames in several segments that did not fit one */
-	uint64_t tx_bursts, tx_frames;
-	uint64_t tx_partial;               /* bursts that the port took only in part: backpressure */
-	uint64_t tx_no_mbuf;               /* rounds in which the pool was empty */
-	uint64_t sleeps, slept_ns;
-	uint64_t longest_round_ns;         /* poll core only, without sleep */
-	uint64_t age_ns;
-};
 
 struct poller_config {
 	struct core *core;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core.h"
 #include "engine.h"
 #include "uroce.h"
 
