@@ -23,13 +23,16 @@ int replay_resize(struct replay *r, uint32_t room)
 		return -EBUSY;
 	if (room && !(record = calloc(room, sizeof(*record))))
 		return -ENOMEM;
-	uint32_t pending = 0;
+	struct replay fresh = { .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0 };
 	for (uint32_t i = 0; i < kept; i++) {
 		record[i] = *record_at(r, r->count - kept + i);
-		pending += record[i].is_pending;
+		if (record[i].is_pending) {
+			record[i].is_pending = false;
+			replay_mark(&fresh, &record[i]);
+		}
 	}
 	free(r->record);
-	*r = (struct replay){ .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0, .pending = pending };
+	*r = fresh;
 	return 0;
 }
 
@@ -65,28 +68,31 @@ struct replay_record *replay_find(const struct replay *r, struct psn psn)
 	return NULL;
 }
 
+/* The oldest pending record after `rec`, which may be as far as the newest. */
+static struct replay_record *find_pending(const struct replay *r, struct replay_record *rec)
+{
+	while (rec != &r->record[r->newest]) {
+		rec = rec + 1 == r->record + r->room ? r->record : rec + 1;
+		if (rec->is_pending)
+			return rec;
+	}
+	return NULL;
+}
+
 void replay_mark(struct replay *r, struct replay_record *rec)
 {
 	r->pending += !rec->is_pending;
 	rec->is_pending = true;
+	if (!r->due || psn_is_before(rec->first, r->due->first))
+		r->due = rec;
 }
 
 void replay_done(struct replay *r, struct replay_record *rec)
 {
 	r->pending -= rec->is_pending;
 	rec->is_pending = false;
-}
-
-struct replay_record *replay_next(const struct replay *r)
-{
-	if (!r->pending)
-		return NULL;
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct replay_record *rec = record_at(r, i);
-		if (rec->is_pending)
-			return rec;
-	}
-	return NULL;
+	if (rec == r->due)
+		r->due = r->pending ? find_pending(r, rec) : NULL;
 }
 
 void replay_clear(struct replay *r)
@@ -94,4 +100,5 @@ void replay_clear(struct replay *r)
 	for (uint32_t i = 0; i < r->count; i++)
 		record_at(r, i)->is_pending = false;
 	r->pending = 0;
+	r->due = NULL;
 }

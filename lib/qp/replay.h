@@ -31,6 +31,7 @@ struct replay {
 	uint32_t newest;  /* index of the newest record; valid when count > 0 */
 	uint32_t count;
 	uint32_t pending; /* how many are pending */
+	struct replay_record *due; /* the oldest pending one; NULL when none is */
 };
 
 /* room 0 is allowed: then nothing can be recorded. The newest records stay. 0; -EBUSY: more answers are due than that; -ENOMEM. */
@@ -42,8 +43,6 @@ struct replay_record *replay_push(struct replay *r);
 struct replay_record *replay_find(const struct replay *r, struct psn psn);
 void replay_mark(struct replay *r, struct replay_record *rec);
 void replay_done(struct replay *r, struct replay_record *rec);
-/* The oldest pending record; NULL. */
-struct replay_record *replay_next(const struct replay *r);
 /* Forgets what is pending. */
 void replay_clear(struct replay *r);
 

@@ -108,8 +108,8 @@ uint32_t reply_tx(struct qp *q, uint8_t *frame)
 	struct out *o = &q->out;
 	if (!q->has_ah || q->ah.state != AH_READY)
 		return 0;
-	struct replay_record *rec = replay_next(&o->replay);
-	if (rec) {
+	if (o->replay.due) {
+		struct replay_record *rec = o->replay.due;
 		uint32_t len = rec->is_atomic ? build_atomic_answer(q, rec, frame) : build_read_answer(q, rec, frame);
 		if (len)
 			return len;
