@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/if_addr.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netlink/netlink.h>
@@ -79,6 +80,8 @@ static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
 	uint32_t index;
 	char text[GID_TEXT_MAX];
 	if (rtnl_addr_get_ifindex(a) != k->interface_index || !read_gid(rtnl_addr_get_local(a), &gid))
+		return;
+	if (!is_gone && (rtnl_addr_get_flags(a) & (IFA_F_TENTATIVE | IFA_F_DADFAILED))) /* told again when duplicate address detection is over */
 		return;
 	if (find_gid(k, &gid, &index) == !is_gone)
 		return;
@@ -206,14 +209,26 @@ static void send_datagram(struct kernel *k, const struct gid *gid)
 	close(fd);
 }
 
-/* NTF_USE is what the kernel's own senders do to a neighbour: resolve it if it is unknown, probe it if it is stale. The look-up afterwards answers at once for one that was known. */
+static bool has_link_local(const struct kernel *k)
+{
+	struct gid gid;
+	uint16_t vlan;
+	for (uint32_t i = 0; i < addr_gid_slots(k->addr); i++)
+		if (addr_gid_get(k->addr, i, &gid, &vlan) && gid_is_link_local(&gid))
+			return true;
+	return false;
+}
+
+/* NTF_USE is what the kernel's own senders do to a neighbour: resolve it if it is unknown, probe it if it is stale. Without a packet to send the kernel solicits an IPv6 neighbour from its link-local address
+ * only, and not at all while there is none. The look-up afterwards answers at once for one that was known. */
 static void ask_kernel(struct kernel *k, const struct gid *next_hop)
 {
-	if (!k->cannot_use) {
+	bool can_use = !k->cannot_use && (gid_is_ip4(next_hop) || has_link_local(k));
+	if (can_use) {
 		int err = request_neighbour(k, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE, next_hop);
 		k->cannot_use = err == -NLE_PERM || err == -NLE_NOACCESS;
 	}
-	if (k->cannot_use)
+	if (!can_use || k->cannot_use)
 		send_datagram(k, next_hop);
 	request_neighbour(k, RTM_GETNEIGH, 0, 0, next_hop);
 }
