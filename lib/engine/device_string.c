@@ -212,7 +212,7 @@ static const struct key {
 	{ "vlan", take_vlan, false, "1..4094", "VLAN of all addresses" },
 	{ "mtu", take_mtu, false, "256, 512, 1024, 2048 or 4096", "largest path MTU to use; refused if the port cannot carry it (default: the largest that fits)" },
 	{ "core", take_cpu, false, "a CPU number, or -1", "CPU that the poll core is pinned to (default -1: not pinned)" },
-	{ "idle", take_idle, false, "spin, pause, sleep or sleep:MICROSECONDS (1..10000)", "what the poll core does when nothing happens (default pause)" },
+	{ "idle", take_idle, false, "spin, pause, sleep or sleep:MICROSECONDS (1..10000)", "when nothing happens for 20 us: keep the CPU, offer it to other threads (default), or sleep at most so long" },
 	{ "memory", take_memory, false, "MiB, at least 32", "DPDK memory of the process when there are no hugepages (default 512)" },
 	{ "link", take_link, false, "a name of up to 31 characters", "net_ring: the pair in this process to make or join" },
 	{ "side", take_side, false, "0 or 1", "net_ring: which end of the pair" },

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include <rte_pause.h>
 #include <rte_prefetch.h>
 
-#define AWAKE_NS 20000u /* how long the engine stays awake after its last work: sleeping costs two switches */
+#define AWAKE_NS 20000u /* how long the engine keeps its CPU after its last work: giving it up costs a switch or two */
 #define NAP_MIN_NS 5000u
 
 /* Puts mbufs into the slots that have none. */
@@ -167,10 +168,13 @@ static void nap(struct poller *p)
 
 void poller_idle(struct poller *p)
 {
+	bool is_lasting = p->now_ns - p->last_work_ns >= AWAKE_NS && !p->built;
 	if (p->config.idle == DEVICE_IDLE_SPIN)
 		return;
-	if (p->config.idle == DEVICE_IDLE_SLEEP && p->now_ns - p->last_work_ns >= AWAKE_NS && !p->built)
-		nap(p);
-	else
+	if (!is_lasting)
 		rte_pause();
+	else if (p->config.idle == DEVICE_IDLE_PAUSE)
+		sched_yield(); /* whoever waits for this CPU may be the one we wait for; returns at once when nobody does */
+	else
+		nap(p);
 }
