@@ -28,10 +28,10 @@ struct addr_config {
 	uint32_t max_neighbours;  /* 0: 4096; beyond it the least recently used without a user goes, else -ENOBUFS */
 	uint32_t max_pending;     /* 0: 256: most neighbours being resolved at one time */
 	uint32_t max_replies;     /* 0: 64: queue of ARP/ND/echo replies waiting for addr_tx */
-	uint64_t ask_interval_ns; /* 0: 100 ms between questions */
+	uint64_t ask_interval_ns; /* 0: 100 ms between questions; ADDR_SHARED: 1 s, since the kernel asks three times in that rhythm by itself */
 	uint32_t ask_tries;       /* 0: 5 questions, then failed */
-	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first) */
-	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again */
+	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first); given up after as long again without an answer */
+	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again; while one that is in use stays away, twice as long each time, up to 32 times */
 };
 
 int addr_new(struct addr **out, const struct addr_config *config, struct wheel *wheel, uint64_t now_ns);
@@ -41,14 +41,16 @@ void addr_free(struct addr *a);
 /* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero, prefix). */
 int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
 int addr_gid_remove(struct addr *a, uint32_t index);
-/* false when the slot is empty. */
+/* false when the slot is empty or its GID was removed. */
 bool addr_gid_get(const struct addr *a, uint32_t index, struct gid *gid, uint16_t *vlan);
 uint32_t addr_gid_slots(const struct addr *a);
-/* Whether a packet to gid on vlan is for us. Hot path: called for each packet. */
+/* Whether a packet to gid on vlan is for us; a removed GID is ours while an AH holds it. Hot path: called for each packet. */
 bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
 
-/* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. ---- */
+/* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. One table for all VLANs. Open AHs follow every change. ---- */
+/* 0; -EEXIST, -EINVAL, -ENOMEM. */
 int addr_route_add(struct addr *a, const struct gid *network, unsigned prefix_len, const struct gid *gateway);
+/* 0; -ENOENT, -EINVAL. */
 int addr_route_remove(struct addr *a, const struct gid *network, unsigned prefix_len);
 
 /* ---- Address handles ---- */
@@ -78,7 +80,7 @@ struct ah {
 	uint32_t sgid_index;
 	struct neigh *neigh;
 	struct ah *next, **at;                 /* among the AHs of its neighbour */
-	void (*on_changed)(struct ah *ah);     /* state changed; may be NULL */
+	void (*on_changed)(struct ah *ah);     /* state changed; may be NULL; may open and close any AH */
 	struct addr *addr;
 };
 
@@ -89,7 +91,8 @@ void ah_close(struct ah *ah);
 /* ---- Packets ---- */
 /* p->kind is not PACKET_ROCE. Learns and answers as the mode wants. */
 enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p);
-/* Writes the next frame that waits (replies first, then questions) into at least 2,048 bytes; 0 when none waits. */
+/* Writes the next frame that waits (replies and questions in turn, so that neither starves the other) into frame; 0 when none waits.
+ * room: at least NEIGHBOUR_FRAME_MAX; an echo that is longer than room (or than 2,044 bytes) is given up. */
 uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room);
 bool addr_has_tx(const struct addr *a);
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside addr/: what its parts share. */
+#ifndef UROCE_ADDR_STATE_H
+#define UROCE_ADDR_STATE_H
+
+#include "addr.h"
+#include "gid_table.h"
+#include "neigh.h"
+#include "route.h"
+
+#define REPLY_MAX 2044u /* with its length 2,048 bytes */
+
+struct reply {
+	uint32_t len;
+	uint8_t frame[REPLY_MAX];
+};
+
+struct addr {
+	struct addr_config config; /* defaults filled in */
+	struct gid_table gids;
+	struct route_table routes;
+	struct neigh_table neighs;
+	struct ah *local;          /* AHs to ourselves */
+	struct ah *stranded;       /* AHs without a way */
+	struct reply *replies;     /* ring of config.max_replies */
+	uint32_t reply_head, reply_count;
+	bool is_question_next;     /* replies and questions take turns */
+	struct addr_stats stats;
+};
+
+/* ah.c: addresses or routes have changed. */
+void ah_route_all(struct addr *a);
+/* ah.c: addr goes; AHs that are still open are closed. */
+void ah_close_all(struct addr *a);
+void ah_on_neigh_changed(struct neigh *n, uint64_t now_ns);
+
+#endif
