@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two sides of a benchmark: two threads of this process, each pinned to a CPU of its own, each running program and engine in turn (inline mode), joined by a ring link. The layout of limits.c. */
+#ifndef UROCE_PAIR_H
+#define UROCE_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "uroce.h"
+
+#define PAIR_MEMORY (64u << 20)
+
+struct pair;
+
+struct side {
+	struct pair *pair;
+	unsigned index;
+	struct uroce_context *ctx;
+	struct uroce_pd *pd;
+	struct uroce_cq *cq;
+	struct uroce_mr *mr;
+	struct uroce_qp **qp;
+	struct uroce_endpoint *endpoint;
+	uint8_t *memory;
+	uint32_t lkey, rkey;
+};
+
+struct pair_config {
+	unsigned qps;
+	unsigned depth;    /* send WRs of a QP */
+	unsigned cpu[2];
+};
+
+struct pair {
+	struct pair_config config;
+	struct side side[2];
+	volatile unsigned arrived[2]; /* how many meeting points each side has reached */
+	volatile bool stop;
+	void (*run)(struct side *s, void *arg);
+	void *arg;
+};
+
+/* Opens both sides, connects qps QPs between them and calls run on each of the two threads. Ends the program with a line on any error. */
+void pair_run(const struct pair_config *config, void (*run)(struct side *s, void *arg), void *arg);
+static inline struct side *pair_other(const struct side *s)
+{
+	return &s->pair->side[!s->index];
+}
+/* Both sides go on when both have come, driving their engines meanwhile. */
+void pair_meet(struct side *s);
+/* Ends the program unless rc is at least 0. */
+int pair_check(int rc, const char *what);
+double pair_now(void);
+/* Takes completions; ends the program on an error. Returns how many. */
+unsigned pair_take(struct side *s);
+
+#endif

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of uroce, each a ratio taken beside its yardstick in the same run.
+
+A figure is the median of PAIRS ratios of alternating runs: yardstick, product, yardstick, product ... Absolute numbers of this machine or that mean nothing; the ratio does.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+PAIRS = 15
+
+# Figures. product and yardstick: (program, arguments, name of the line it prints); the figure is product / yardstick, or product alone.
+# better: which way is good. target None: reported only.
+FIGURES = [
+    dict(name="write_rate", text="8-byte WRITE rate, one QP / limits' write_rate", unit="ratio", target=0.45, better="more",
+         product=("bench", ["write_rate"], "write_rate"), yardstick=("limits", [], "write_rate M/s")),
+    dict(name="write_goodput", text="1 MiB WRITE goodput, path MTU 4096 / limits' stream_4k", unit="ratio", target=0.60, better="more",
+         product=("bench", ["write_stream"], "write_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
+    dict(name="read_goodput", text="1 MiB READ goodput, path MTU 4096 / limits' stream_4k", unit="ratio", target=0.60, better="more",
+         product=("bench", ["read_stream"], "read_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
+    dict(name="write_pingpong", text="8-byte WRITE ping-pong half round trip, inline mode / limits' write_pingpong", unit="ratio", target=2.0, better="less",
+         product=("bench", ["write_pingpong"], "write_pingpong"), yardstick=("limits", [], "write_pingpong ns")),
+    dict(name="qp_memory", text="idle QP in RTS, engine-side memory without its rings", unit="bytes", target=2048, better="less", pairs=1,
+         product=("qp_memory", [], "qp_memory"), yardstick=None),
+    dict(name="qps_4096", text="8-byte WRITE rate, 4,096 QPs, 16 WRs a post on each / one QP, 16 WRs a post", unit="ratio", target=0.60, better="more",
+         product=("bench", ["write_rate", "4096", "16"], "write_rate"), yardstick=("bench", ["write_rate", "1", "16"], "write_rate")),
+    dict(name="qps_4096_random", text="the same with one WR a post, QPs in random order / one QP, 16 WRs a post", unit="ratio", target=None, better="more",
+         product=("bench", ["write_rate", "4096", "1", "random"], "write_rate"), yardstick=("bench", ["write_rate", "1", "16"], "write_rate")),
+    dict(name="tcp_goodput", text="1 MiB WRITE goodput / kernel TCP on loopback, Gbit/s", unit="ratio", target=None, better="more",
+         product=("bench", ["write_stream"], "write_stream"), yardstick=("tcp", [], "tcp_stream")),
+    dict(name="tcp_pingpong", text="8-byte ping-pong half round trip / kernel TCP on loopback, both ends spinning, ns", unit="ratio", target=None, better="less",
+         product=("bench", ["write_pingpong"], "write_pingpong"), yardstick=("tcp", [], "tcp_pingpong")),
+    dict(name="tcp_cpu", text="CPU s/GiB, 1 MiB WRITE (both cores spin all the time) / kernel TCP", unit="ratio", target=None, better="less",
+         product=("bench", ["write_stream"], "cpu_per_gib"), yardstick=("tcp", [], "tcp_cpu")),
+]
+
+
+def free_huge_pages():
+    with open("/proc/meminfo") as f:
+        return int(re.search(r"HugePages_Free:\s+(\d+)", f.read()).group(1))
+
+
+class Runner:
+    """Runs the programs and reads the figures they print; a program's lines of one pair serve every figure that names them."""
+
+    def __init__(self, build):
+        self.dir = os.path.join(build, "test", "perf")
+        memory = ["--in-memory"] if free_huge_pages() >= 256 else ["--no-huge", "--no-shconf"]
+        self.extra = {"limits": ["-l", "0-1", "--no-pci", *memory, "-m", "256", "--no-telemetry"]}
+        self.seen = {}
+
+    def forget(self):
+        self.seen = {}
+
+    def value(self, source):
+        program, args, line = source
+        key = (program, *args)
+        if key not in self.seen:
+            command = [os.path.join(self.dir, program), *self.extra.get(program, []), *args]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            if done.returncode:
+                sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
+            self.seen[key] = done.stdout
+        match = re.search(re.escape(line) + r"\s+([0-9.]+)", self.seen[key])
+        if not match:
+            sys.exit(f"{program} printed no line '{line}':\n{self.seen[key]}")
+        return float(match.group(1))
+
+
+def measure(figures, runner, pairs):
+    samples = {f["name"]: [] for f in figures}
+    for n in range(pairs):
+        runner.forget()
+        for f in figures:
+            if n >= f.get("pairs", pairs):
+                continue
+            limit = runner.value(f["yardstick"]) if f["yardstick"] else None
+            product = runner.value(f["product"])
+            samples[f["name"]].append((product / limit if limit else product, product, limit))
+        print(f"\rpair {n + 1} of {pairs}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return samples
+
+
+def judge(f, samples):
+    value = statistics.median(s[0] for s in samples)
+    good = None
+    if f["target"] is not None:
+        good = value >= f["target"] if f["better"] == "more" else value <= f["target"]
+    limits = [s[2] for s in samples if s[2] is not None]
+    return dict(name=f["name"], text=f["text"], value=round(value, 3), unit=f["unit"], target=f["target"], better=f["better"], **{"pass": good},
+                product=round(statistics.median(s[1] for s in samples), 3), limit=round(statistics.median(limits), 3) if limits else None,
+                low=round(min(s[0] for s in samples), 3), high=round(max(s[0] for s in samples), 3), pairs=len(samples))
+
+
+def print_table(rows):
+    print(f"{'figure':<84} {'value':>8} {'target':>8}  {'':4} {'low..high':>14} {'product':>10} {'limit':>10}")
+    for r in rows:
+        target = "report" if r["target"] is None else ("" if r["better"] == "more" else "<") + f"{r['target']:g}"
+        verdict = {True: "ok", False: "FAIL", None: ""}[r["pass"]]
+        limit = "" if r["limit"] is None else f"{r['limit']:.2f}"
+        print(f"{r['text']:<84} {r['value']:>8g} {target:>8}  {verdict:4} {r['low']:>6g}..{r['high']:<6g} {r['product']:>10.2f} {limit:>10}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default="build-perf", help=argparse.SUPPRESS)
+    p.add_argument("--json", metavar="FILE", help="write the figures as an array of objects")
+    p.add_argument("--check", action="store_true", help="exit 1 when a figure misses its target")
+    p.add_argument("--only", metavar="NAME", help="one figure: " + ", ".join(f["name"] for f in FIGURES))
+    p.add_argument("--pairs", type=int, default=PAIRS, help=f"pairs of runs, {PAIRS} if not given; fewer is for trying out")
+    args = p.parse_args()
+    figures = [f for f in FIGURES if args.only in (None, f["name"])]
+    if not figures:
+        p.error(f"no figure is called {args.only}; there are {', '.join(f['name'] for f in FIGURES)}")
+    if os.cpu_count() < 2 or args.pairs < 1:
+        p.error("two CPUs and at least one pair are needed")
+    runner = Runner(args.build)
+    print(f"layout: side 0 on CPU 0, side 1 on CPU 1, two spinning threads in all; net_ring; {'huge pages' if '--in-memory' in runner.extra['limits'] else 'no huge pages'}; "
+          f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}; medians of {args.pairs} alternating pairs")
+    samples = measure(figures, runner, args.pairs)
+    rows = [judge(f, samples[f["name"]]) for f in figures]
+    print_table(rows)
+    if args.json:
+        with open(args.json, "w") as out:
+            json.dump(rows, out, indent=1)
+    return 1 if args.check and any(r["pass"] is False for r in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
