@@ -227,6 +227,10 @@ static int start_thread(struct engine *e)
 
 static int start_engine(struct engine **out, const struct device_string *d, const struct log *log)
 {
+	if (d->fault[0]) {
+		log_write(log, LOG_ERROR, "fault=: this build has no fault driver");
+		return -EOPNOTSUPP;
+	}
 	struct eal_need need = { .memory_mib = d->memory_mib, .pci = strchr(d->vdev, ':') ? d->vdev : NULL, .log = log };
 	int err = eal_get(&need);
 	if (err)

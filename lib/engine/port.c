@@ -277,31 +277,31 @@ static int start_device(struct port *p, uint32_t mtu, const struct log *log)
 	return err;
 }
 
-/* The ring driver's ports all have the same address; each side needs one of its own: locally administered, from the link's name. */
-static void make_ring_mac(struct port *p, const char *link)
+/* The ring driver's ports have no address of their own: a locally administered one from the port's name. */
+static void make_mac(struct port *p)
 {
 	uint32_t h = 2166136261u; /* FNV-1a */
-	for (; *link; link++)
-		h = (h ^ (uint8_t)*link) * 16777619u;
-	uint8_t mac[6] = { 0x02, (uint8_t)(h >> 24), (uint8_t)(h >> 16), (uint8_t)(h >> 8), (uint8_t)h, (uint8_t)p->side };
+	for (const char *at = p->text; *at; at++)
+		h = (h ^ (uint8_t)*at) * 16777619u;
+	const uint8_t mac[6] = { 0x02, 0x75, (uint8_t)(h >> 24), (uint8_t)(h >> 16), (uint8_t)(h >> 8), (uint8_t)h };
 	memcpy(p->mac, mac, sizeof(mac));
 }
 
-static int read_mac(struct port *p, const struct device_string *d, const struct log *log)
+static int read_mac(struct port *p, const struct log *log)
 {
 	struct rte_ether_addr mac;
-	if (p->link) {
-		make_ring_mac(p, d->link);
-		return 0;
-	}
 	int err = rte_eth_macaddr_get(p->id, &mac);
 	if (err)
 		return err;
 	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
 	if (!rte_is_zero_ether_addr(&mac))
 		return 0;
-	log_write(log, LOG_ERROR, "%s: has no Ethernet address (the loopback interface cannot be used)", p->text);
-	return -EINVAL;
+	if (p->interface[0]) {
+		log_write(log, LOG_ERROR, "%s: has no Ethernet address (the loopback interface cannot be used)", p->text);
+		return -EINVAL;
+	}
+	make_mac(p);
+	return 0;
 }
 
 static int open_virtual(struct port *p, const struct device_string *d, const struct log *log)
@@ -371,7 +371,7 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	bool is_virtual = d->port == DEVICE_PORT_NONE && !strchr(d->vdev, ':');
 	int err = is_virtual ? open_virtual(p, d, log) : open_ethdev(p, d, log);
 	if (!err)
-		err = read_mac(p, d, log);
+		err = read_mac(p, log);
 	if (err) {
 		port_close(p);
 		return err;

@@ -165,6 +165,7 @@ static void refuse(void *arg)
 		{ "embedded:net_nonsense0,ip=10.1.0.1/24", -ENODEV, "net_nonsense0" },
 		{ "embedded:port=9,ip=10.1.0.1/24", -ENODEV, "port=9" },
 		{ "embedded:0000:ff:00.0,ip=10.1.0.1/24", -ENODEV, "PCI" },
+		{ "embedded:" SIDE0 ",fault=nonsense", -EOPNOTSUPP, "fault" },
 		{ "embedded:" SIDE0 ",capture=/nonexistent/x", -ENOENT, "capture" },
 	};
 	struct uroce_context *ctx;
