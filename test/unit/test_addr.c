@@ -59,7 +59,7 @@ static void test_each_resolves_the_other(void **state)
 static void test_both_ask_at_once(void **state)
 {
 	struct host x, y;
-	struct ah to_y, to_x;
+	static struct ah to_y, to_x;
 	host_init(&x, 1, (struct addr_config){ 0 });
 	host_init(&y, 2, (struct addr_config){ 0 });
 	host_add(&x, "10.0.0.1", VLAN_NONE, 24);
@@ -80,7 +80,7 @@ static void test_both_ask_at_once(void **state)
 static void test_vlans_do_not_mix(void **state)
 {
 	struct host x, y;
-	struct ah ah;
+	static struct ah ah;
 	host_init(&x, 1, (struct addr_config){ 0 });
 	host_init(&y, 2, (struct addr_config){ 0 });
 	host_add(&x, "10.0.0.1", 5, 24);
@@ -204,7 +204,7 @@ static void test_an_announcement_never_creates_but_updates(void **state)
 static void test_advertisements_without_override_or_mac(void **state)
 {
 	struct host x, y;
-	struct ah ah;
+	static struct ah ah;
 	uint8_t frame[NEIGHBOUR_FRAME_MAX];
 	struct gid peer = gid_of("fd00::2"), us = gid_of("fd00::1");
 	host_init(&x, 1, (struct addr_config){ .fresh_ns = SECOND });
@@ -336,7 +336,7 @@ static void test_answers_that_nobody_asked_for_are_worth_nothing(void **state)
 static void test_replies_do_not_starve_questions(void **state)
 {
 	struct host x;
-	struct ah ah[4];
+	static struct ah ah[4];
 	uint8_t frame[2048];
 	host_init(&x, 1, (struct addr_config){ .max_replies = 8 });
 	host_add(&x, "10.0.0.1", VLAN_NONE, 24);
@@ -423,7 +423,7 @@ static void test_echo(void **state)
 static void test_rubbish(void **state)
 {
 	struct host x;
-	struct ah ah;
+	static struct ah ah;
 	uint8_t frame[NEIGHBOUR_FRAME_MAX], bad[NEIGHBOUR_FRAME_MAX];
 	host_init(&x, 1, (struct addr_config){ .max_neighbours = 16 });
 	host_add(&x, "10.0.0.1", VLAN_NONE, 24);
@@ -450,7 +450,7 @@ static void test_rubbish(void **state)
 static void test_shared_mode_asks_the_kernel(void **state)
 {
 	struct host x;
-	struct ah ah, other;
+	static struct ah ah, other;
 	struct gid next_hop, source, want = gid_of("10.0.0.2"), us = gid_of("10.0.0.1");
 	uint8_t frame[2048];
 	host_init(&x, 1, (struct addr_config){ .mode = ADDR_SHARED });
@@ -488,7 +488,7 @@ static void test_shared_mode_asks_the_kernel(void **state)
 static void test_shared_mode_without_an_answer(void **state)
 {
 	struct host x;
-	struct ah ah;
+	static struct ah ah;
 	struct gid next_hop, source;
 	uint64_t asked_at = 0;
 	unsigned asked = 0;
@@ -513,7 +513,7 @@ static void test_learning_by_hand(void **state)
 {
 	static const uint8_t group[6] = { 1, 0, 0, 0, 0, 1 }, none[6];
 	struct host x, y;
-	struct ah ah;
+	static struct ah ah;
 	host_init(&x, 1, (struct addr_config){ .fresh_ns = SECOND });
 	host_init(&y, 2, (struct addr_config){ 0 });
 	host_add(&x, "10.0.0.1", VLAN_NONE, 24);

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "addr_hosts.h"
+#include "random.h"
+
+static const uint8_t stranger[6] = { 0x02, 0, 0, 0, 0, 0x99 };
+static struct host x, y;
+static unsigned changed;
+
+static void on_changed(struct ah *ah)
+{
+	changed++;
+}
+
+static int set_up(void **state)
+{
+	changed = 0;
+	host_init(&x, 1, (struct addr_config){ 0 });
+	host_init(&y, 2, (struct addr_config){ 0 });
+	host_add(&x, "10.0.0.1", VLAN_NONE, 24);
+	host_add(&x, "fd00::1", 42, 64);
+	host_add(&y, "10.0.0.2", VLAN_NONE, 24);
+	host_add(&y, "fd00::2", 42, 64);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	host_free(&x);
+	host_free(&y);
+	return 0;
+}
+
+static void test_what_is_refused(void **state)
+{
+	static const struct { uint32_t sgid_index; const char *dgid; int err; } cases[] = {
+		{ 2, "10.0.0.2", -EINVAL }, { UINT32_MAX, "10.0.0.2", -EINVAL }, { 0, "fd00::2", -EINVAL }, { 1, "10.0.0.2", -EINVAL }, { 0, "224.0.0.1", -EINVAL },
+		{ 1, "ff02::1", -EINVAL }, { 0, "0.0.0.0", -EINVAL }, { 0, "::", -EINVAL }, { 0, "255.255.255.255", -EINVAL }, { 0, "10.0.1.1", -ENETUNREACH },
+		{ 1, "fd00:0:0:1::1", -ENETUNREACH },
+	};
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ah ah;
+		memset(&ah, 0xff, sizeof(ah));
+		assert_int_equal(host_open(&x, &ah, cases[i].sgid_index, cases[i].dgid, NULL), cases[i].err);
+		ah_close(&ah); /* harmless */
+	}
+	ah_close(NULL);
+	assert_int_equal(host_stats(&x).neighbours, 0);
+}
+
+static void test_the_template(void **state)
+{
+	static struct ah ah;
+	struct ah_fields f = { .sgid_index = 0, .dgid = gid_of("10.0.0.2"), .traffic_class = 0x68, .hop_limit = 3, .udp_src_port = 0xd123 };
+	assert_int_equal(ah_open(&ah, x.a, &f, NULL, now), 0);
+	hosts_run(&x, &y, 0, 1);
+	const uint8_t *b = ah.template.b;
+	assert_int_equal(ah.template.len, 14 + 20 + 8);
+	assert_memory_equal(b, y.mac, 6);
+	assert_memory_equal(b + 6, x.mac, 6);
+	assert_int_equal(get_be16(b + 12), 0x0800);
+	assert_int_equal(b[14 + 1], 0x68);
+	assert_int_equal(b[14 + 8], 3);
+	assert_int_equal(get_be32(b + 14 + 12), 0x0a000001);
+	assert_int_equal(get_be32(b + 14 + 16), 0x0a000002);
+	assert_int_equal(get_be16(b + 34), 0xd123);
+	ah_close(&ah);
+
+	f = (struct ah_fields){ .sgid_index = 1, .dgid = gid_of("fd00::2"), .traffic_class = 0x68, .flow_label = 0xfff12345, .priority = 5, .udp_src_port = 0xd123 };
+	assert_int_equal(ah_open(&ah, x.a, &f, NULL, now), 0);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(ah.template.len, 14 + 4 + 40 + 8);
+	assert_memory_equal(b, y.mac, 6);
+	assert_int_equal(get_be16(b + 12), 0x8100);
+	assert_int_equal(get_be16(b + 14), 5 << 13 | 42);
+	assert_int_equal(get_be32(b + 18), 0x66812345);
+	assert_int_equal(b[18 + 7], 64);
+	assert_int_equal(ah.vlan, 42);
+	ah_close(&ah);
+}
+
+static void test_states_and_hooks(void **state)
+{
+	static struct ah ah;
+	y.is_deaf = true;
+	assert_int_equal(host_open(&x, &ah, 0, "10.0.0.2", on_changed), 0);
+	assert_int_equal(ah.state, AH_RESOLVING);
+	assert_int_equal(changed, 0);
+	hosts_run(&x, &y, 480 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_RESOLVING);
+	hosts_run(&x, &y, 80 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	assert_int_equal(changed, 1);
+	/* Asked again in the background without a change of state, ready when it answers. */
+	hosts_run(&x, &y, SECOND + 200 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	assert_int_equal(changed, 1);
+	y.is_deaf = false;
+	hosts_run(&x, &y, 200 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_READY);
+	assert_int_equal(changed, 2);
+	assert_memory_equal(ah.template.b, y.mac, 6);
+	ah_close(&ah);
+	ah_close(&ah); /* once more: nothing */
+	hosts_run(&x, &y, 100 * SECOND, SECOND);
+	assert_int_equal(changed, 2);
+}
+
+/* It speaks to us while it counts as failed: no need to wait for our next round. */
+static void test_an_unreachable_one_that_speaks_is_reachable(void **state)
+{
+	static struct ah ah, back;
+	y.is_deaf = true;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	hosts_run(&x, &y, 600 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	y.is_deaf = false;
+	host_open(&y, &back, 0, "10.0.0.1", NULL);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(ah.state, AH_READY);
+	assert_int_equal(back.state, AH_READY);
+	ah_close(&ah);
+	ah_close(&back);
+}
+
+static void test_many_share_one_neighbour(void **state)
+{
+	enum { N = 500 };
+	static struct ah ah[N];
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(host_open(&x, &ah[i], 0, "10.0.0.2", on_changed), 0);
+	assert_int_equal(host_stats(&x).pending, 1);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(x.sent, 1);
+	assert_int_equal(changed, N);
+	/* A new MAC reaches the templates of all; the state is the same. */
+	assert_int_equal(host_hear_arp(&x, stranger, VLAN_NONE, "10.0.0.2", "10.0.0.1"), DROP_NONE);
+	assert_int_equal(changed, N);
+	for (unsigned i = 0; i < N; i++)
+		assert_memory_equal(ah[i].template.b, stranger, 6);
+	for (unsigned i = 0; i < N; i++)
+		ah_close(&ah[i * 7 % N]);
+	assert_int_equal(host_stats(&x).neighbours, 1);
+}
+
+static void test_gateway(void **state)
+{
+	static struct ah far, farther, near;
+	struct gid all = gid_of("0.0.0.0"), gateway = gid_of("10.0.0.2");
+	assert_int_equal(addr_route_add(x.a, &all, 0, &gateway), 0);
+	assert_int_equal(host_open(&x, &far, 0, "192.168.1.1", NULL), 0);
+	assert_int_equal(host_open(&x, &farther, 0, "192.168.7.7", NULL), 0);
+	assert_int_equal(host_open(&x, &near, 0, "10.0.0.2", NULL), 0);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(x.sent, 1); /* one neighbour for all three */
+	assert_int_equal(far.state, AH_READY);
+	assert_memory_equal(far.template.b, y.mac, 6);
+	assert_int_equal(get_be32(far.template.b + 14 + 16), 0xc0a80101);
+	ah_close(&far);
+	ah_close(&farther);
+	ah_close(&near);
+	/* A route to ourselves leads nowhere. */
+	struct gid self = gid_of("10.0.0.1");
+	assert_int_equal(addr_route_remove(x.a, &all, 0), 0);
+	assert_int_equal(addr_route_add(x.a, &all, 0, &self), 0);
+	assert_int_equal(host_open(&x, &far, 0, "192.168.1.1", NULL), -ENETUNREACH);
+}
+
+static void test_open_ahs_follow_routes(void **state)
+{
+	static struct ah ah, other;
+	struct gid all = gid_of("0.0.0.0"), via_y = gid_of("10.0.0.2"), half = gid_of("192.0.0.0"), via_z = gid_of("10.0.0.9");
+	addr_route_add(x.a, &all, 0, &via_y);
+	host_open(&x, &ah, 0, "192.168.1.1", on_changed);
+	host_open(&x, &other, 0, "172.16.1.1", on_changed);
+	hosts_run(&x, &y, 0, 1);
+	changed = 0;
+	/* A longer route for one of them. */
+	assert_int_equal(addr_route_add(x.a, &half, 2, &via_z), 0);
+	assert_int_equal(ah.state, AH_RESOLVING);
+	assert_int_equal(other.state, AH_READY);
+	assert_int_equal(changed, 1);
+	assert_int_equal(addr_learn(x.a, &via_z, VLAN_NONE, stranger, true, now), 0);
+	assert_int_equal(ah.state, AH_READY);
+	assert_memory_equal(ah.template.b, stranger, 6);
+	/* All routes go; the first comes back. */
+	addr_route_remove(x.a, &half, 2);
+	assert_memory_equal(ah.template.b, y.mac, 6);
+	assert_int_equal(ah.state, AH_READY);
+	addr_route_remove(x.a, &all, 0);
+	assert_int_equal(ah.state, AH_NO_ROUTE);
+	assert_int_equal(other.state, AH_NO_ROUTE);
+	addr_route_add(x.a, &all, 0, &via_y);
+	assert_int_equal(ah.state, AH_READY);
+	assert_memory_equal(ah.template.b, y.mac, 6);
+	addr_route_remove(x.a, &all, 0);
+	ah_close(&ah);
+	ah_close(&other);
+}
+
+static void test_to_ourselves(void **state)
+{
+	static struct ah to_self, to_other, to_vlan, same;
+	host_add(&x, "10.0.0.3", VLAN_NONE, 24);
+	host_add(&x, "10.0.0.4", 9, 24);
+	assert_int_equal(host_open(&x, &to_self, 0, "10.0.0.1", NULL), 0);
+	assert_int_equal(host_open(&x, &to_other, 0, "10.0.0.3", NULL), 0);
+	assert_true(to_self.is_local && to_other.is_local);
+	assert_int_equal(to_self.state, AH_READY);
+	assert_memory_equal(to_self.template.b, x.mac, 6);
+	assert_memory_equal(to_self.template.b + 6, x.mac, 6);
+	assert_false(addr_has_tx(x.a));
+	/* An address of ours on another VLAN is somebody else's on this one. */
+	assert_int_equal(host_open(&x, &to_vlan, 0, "10.0.0.4", NULL), 0);
+	assert_false(to_vlan.is_local);
+	/* Becomes ours, and is so no more. */
+	assert_int_equal(host_open(&x, &same, 0, "10.0.0.2", on_changed), 0);
+	hosts_run(&x, &y, 0, 1);
+	assert_false(same.is_local);
+	uint32_t index = host_add(&x, "10.0.0.2", VLAN_NONE, 24);
+	assert_true(same.is_local);
+	assert_memory_equal(same.template.b, x.mac, 6);
+	assert_int_equal(same.state, AH_READY);
+	addr_gid_remove(x.a, index);
+	assert_false(same.is_local);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(same.state, AH_READY);
+	assert_memory_equal(same.template.b, y.mac, 6);
+	ah_close(&to_self);
+	ah_close(&to_other);
+	ah_close(&to_vlan);
+	ah_close(&same);
+}
+
+static void test_a_removed_gid_lives_while_an_ah_holds_it(void **state)
+{
+	static struct ah ah, no;
+	struct gid us = gid_of("10.0.0.1"), got;
+	uint16_t vlan;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	hosts_run(&x, &y, 0, 1);
+	host_add(&x, "10.0.0.8", VLAN_NONE, 24); /* so that the link has still a network */
+	assert_int_equal(addr_gid_remove(x.a, 0), 0);
+	assert_true(addr_is_ours(x.a, &us, VLAN_NONE));
+	assert_false(addr_gid_get(x.a, 0, &got, &vlan));
+	assert_int_equal(ah.state, AH_READY);
+	assert_int_equal(host_open(&x, &no, 0, "10.0.0.2", NULL), -EINVAL);
+	/* Its peer can still find it. */
+	assert_int_equal(host_hear_arp(&x, y.mac, VLAN_NONE, "10.0.0.2", "10.0.0.1"), DROP_NONE);
+	assert_int_equal(host_send(&x, NULL), 1);
+	ah_close(&ah);
+	assert_false(addr_is_ours(x.a, &us, VLAN_NONE));
+	assert_int_equal(host_hear_arp(&x, y.mac, VLAN_NONE, "10.0.0.2", "10.0.0.1"), DROP_NONE); /* teaches, is not answered */
+	assert_int_equal(host_send(&x, NULL), 0);
+}
+
+/* The last address of a network goes: what was on link is reached no more. */
+static void test_the_network_goes_with_its_gid(void **state)
+{
+	static struct ah ah;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	hosts_run(&x, &y, 0, 1);
+	addr_gid_remove(x.a, 0);
+	assert_int_equal(ah.state, AH_NO_ROUTE);
+	uint32_t index = host_add(&x, "10.0.0.1", VLAN_NONE, 24);
+	assert_int_equal(index, 0);
+	assert_int_equal(ah.state, AH_READY);
+	ah_close(&ah);
+}
+
+static void test_too_many_pending(void **state)
+{
+	struct host z;
+	static struct ah ah[4];
+	host_init(&z, 3, (struct addr_config){ .max_pending = 2, .max_neighbours = 3 });
+	host_add(&z, "10.0.0.1", VLAN_NONE, 24);
+	assert_int_equal(host_open(&z, &ah[0], 0, "10.0.0.2", NULL), 0);
+	assert_int_equal(host_open(&z, &ah[1], 0, "10.0.0.3", NULL), 0);
+	assert_int_equal(host_open(&z, &ah[2], 0, "10.0.0.4", NULL), -ENOBUFS);
+	assert_int_equal(host_stats(&z).pending_refused, 1);
+	assert_int_equal(host_open(&z, &ah[2], 0, "10.0.0.3", NULL), 0);
+	host_hear_arp(&z, stranger, VLAN_NONE, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(host_open(&z, &ah[3], 0, "10.0.0.4", NULL), 0);
+	for (unsigned i = 0; i < 4; i++)
+		ah_close(&ah[i]);
+	host_free(&z);
+}
+
+/* Hooks that close and open AHs, themselves among them. */
+static struct ah pool[40];
+static bool is_open[40];
+static unsigned hooks_called;
+
+static void on_changed_wildly(struct ah *ah);
+
+static void toggle(unsigned i)
+{
+	if (is_open[i])
+		ah_close(&pool[i]);
+	char text[32];
+	snprintf(text, sizeof(text), "10.0.0.%u", 2 + i % 3);
+	is_open[i] = !is_open[i] && host_open(&x, &pool[i], 0, text, on_changed_wildly) == 0;
+}
+
+static void on_changed_wildly(struct ah *ah)
+{
+	unsigned self = (unsigned)(ah - pool);
+	hooks_called++;
+	assert_true(is_open[self]);
+	toggle((self * 7 + hooks_called) % 40);
+	toggle((self + hooks_called) % 40);
+	if (hooks_called % 3 == 0 && is_open[self])
+		toggle(self);
+}
+
+static void test_hooks_may_close_and_open_anything(void **state)
+{
+	struct gid peer = gid_of("10.0.0.2"), all = gid_of("0.0.0.0");
+	for (unsigned round = 0; round < 300; round++) {
+		for (unsigned i = 0; i < 40; i++)
+			if (!is_open[i])
+				toggle(i);
+		peer.b[15] = (uint8_t)(2 + round % 3);
+		addr_learn(x.a, &peer, VLAN_NONE, round % 2 ? stranger : NULL, false, now);
+		if (round % 4 == 0)
+			addr_gid_remove(x.a, 0);
+		if (round % 4 == 0)
+			host_add(&x, "10.0.0.1", VLAN_NONE, 24);
+		addr_route_add(x.a, &all, 0, &peer);
+		addr_route_remove(x.a, &all, 0);
+		hosts_run(&x, &y, 700 * MS, 50 * MS);
+	}
+	assert_true(hooks_called > 100);
+	for (unsigned i = 0; i < 40; i++)
+		if (is_open[i])
+			toggle(i);
+	assert_int_equal(host_stats(&x).pending, 0);
+}
+
+static void test_addr_goes_before_its_ahs(void **state)
+{
+	struct host z;
+	static struct ah ah, local;
+	host_init(&z, 3, (struct addr_config){ 0 });
+	host_add(&z, "10.0.0.1", VLAN_NONE, 24);
+	host_open(&z, &ah, 0, "10.0.0.2", NULL);
+	host_open(&z, &local, 0, "10.0.0.1", NULL);
+	host_free(&z);
+	ah_close(&ah);
+	ah_close(&local);
+	addr_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_template, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_states_and_hooks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_unreachable_one_that_speaks_is_reachable, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_share_one_neighbour, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_gateway, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_open_ahs_follow_routes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_to_ourselves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_removed_gid_lives_while_an_ah_holds_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_network_goes_with_its_gid, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_many_pending, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hooks_may_close_and_open_anything, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_addr_goes_before_its_ahs, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
