@@ -538,6 +538,14 @@ static void test_learning_by_hand(void **state)
 	assert_int_equal(addr_learn(x.a, &peer, VLAN_NONE, stranger, false, now), 0);
 	hosts_run(&x, &y, 100 * SECOND, 10 * MS);
 	assert_memory_equal(ah.template.b, y.mac, 6);
+	/* Static once more, and taken back: what was set by hand does not keep it from coming back by itself. */
+	assert_int_equal(addr_learn(x.a, &peer, VLAN_NONE, stranger, true, now), 0);
+	assert_memory_equal(ah.template.b, stranger, 6);
+	assert_int_equal(addr_learn(x.a, &peer, VLAN_NONE, NULL, false, now), 0);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	assert_int_equal(host_hear_arp(&x, y.mac, VLAN_NONE, "10.0.0.2", "10.0.0.1"), DROP_NONE);
+	assert_int_equal(ah.state, AH_READY);
+	assert_memory_equal(ah.template.b, y.mac, 6);
 	ah_close(&ah);
 	host_free(&x);
 	host_free(&y);

@@ -140,6 +140,15 @@ static void test_an_answer_at_every_question(void **state)
 	assert_int_equal(table.pending, 0);
 }
 
+static void test_known_before_it_was_asked_for(void **state)
+{
+	struct neigh *n;
+	use(1, &n);
+	assert_int_equal(learn(1, mac1, LEARN_CREATE | LEARN_OVERRIDE), 0);
+	assert_int_equal(pass(29 * SECOND, NULL), 0);
+	neigh_drop(n);
+}
+
 /* In use: asked after 30 s, alone first, then all. A lost round is not the end: that comes 30 s later. */
 static void test_refresh_and_expiry_in_use(void **state)
 {
@@ -422,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_five_questions_then_failed_then_less_and_less, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_answer_at_every_question, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_known_before_it_was_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refresh_and_expiry_in_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_expiry_without_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_failed_one_is_asked_again_after_a_second, set_up, tear_down),
