@@ -218,7 +218,7 @@ static const struct key {
 	{ "side", take_side, false, "0 or 1", "net_ring: which end of the pair" },
 	{ "ring", take_ring, false, "a power of two from 8 to 65536", "net_ring: slots in each direction (default 1024)" },
 	{ "window", take_window, false, "1..65536", "most packets of a QP in flight (default 256, or half of a smaller ring)" },
-	{ "fault", take_fault, false, "a fault list, in parentheses", "receive through a link that loses, reorders and so on" },
+	{ "fault", take_fault, false, "a list of faults such as drop:1%/reorder:2%:4/seed:7", "receive through a link that loses, delays, reorders, corrupts or marks frames" },
 	{ "seed", take_seed, false, "a number other than 0", "make everything random follow from it (tests only)" },
 	{ "capture", take_capture, false, "a file name", "write every frame to this pcapng file" },
 	{ "port", take_port, false, "0..1023", "use this started port of the program's own EAL" },

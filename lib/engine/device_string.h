@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device string of uroce_open: MODE:VDEV[,key=value...]. VDEV is a DPDK virtual device ("net_ring", "net_af_packet0"), a PCI address, or absent when key port= names a port
  * of the program's own EAL. Keys that uroce knows are in one table (device_string.c); every other key is handed to the device as it is. A value may stand in
- * parentheses and then hold commas: fault=(drop=1%,seed=7). */
+ * parentheses and then hold commas: capture=(a,b.pcapng). */
 #ifndef UROCE_DEVICE_STRING_H
 #define UROCE_DEVICE_STRING_H
 

@@ -19,6 +19,7 @@
 #include "capture.h"
 #include "core.h"
 #include "eal.h"
+#include "fault_dpdk.h"
 #include "kernel.h"
 #include "poller.h"
 #include "port.h"
@@ -35,6 +36,7 @@ struct engine {
 	struct core *core;
 	struct kernel *kernel;             /* NULL: addresses are our own */
 	struct capture *capture;           /* or NULL */
+	struct fault_port *fault;          /* or NULL */
 	struct mailbox mailbox;
 	int wake_pipe[2];
 	bool has_thread;
@@ -145,12 +147,23 @@ static int make_core(struct engine *e, uint64_t now_ns)
 	return err;
 }
 
+static int attach_fault(struct engine *e)
+{
+	char why[256] = "";
+	int err = fault_attach(&e->fault, e->port->id, e->port->queue, e->device.fault, why, sizeof(why));
+	if (err)
+		log_write(&e->log, LOG_ERROR, "%s: fault=%s: %s", e->port->text, e->device.fault, why[0] ? why : strerror(-err));
+	return err;
+}
+
 static int make_parts(struct engine *e)
 {
 	struct clock clock;
 	if (pipe2(e->wake_pipe, O_NONBLOCK | O_CLOEXEC))
 		return -errno;
 	int err = port_open(&e->port, &e->device, &e->log);
+	if (!err && e->device.fault[0])
+		err = attach_fault(e);
 	if (err)
 		return err;
 	clock_start(&clock);
@@ -178,6 +191,7 @@ static void free_parts(struct engine *e)
 	capture_close(e->capture);
 	kernel_close(e->kernel);
 	core_free(e->core);
+	fault_detach(e->fault);
 	port_close(e->port);
 	for (int i = 0; i < 2; i++)
 		if (e->wake_pipe[i] >= 0)
@@ -227,10 +241,6 @@ static int start_thread(struct engine *e)
 
 static int start_engine(struct engine **out, const struct device_string *d, const struct log *log)
 {
-	if (d->fault[0]) {
-		log_write(log, LOG_ERROR, "fault=: this build has no fault driver");
-		return -EOPNOTSUPP;
-	}
 	struct eal_need need = { .memory_mib = d->memory_mib, .pci = strchr(d->vdev, ':') ? d->vdev : NULL, .log = log };
 	int err = eal_get(&need);
 	if (err)
@@ -360,6 +370,7 @@ int engine_poll(struct engine *e)
 	if (atomic_exchange_explicit(&e->owner, 1, memory_order_acquire))
 		return -EBUSY;
 	eal_enter_thread();
+	e->poller.has_slept = true; /* the time since the last round is the program's */
 	unsigned n = poller_round(&e->poller);
 	atomic_store_explicit(&e->owner, 0, memory_order_release); /* what this round wrote is the next owner's to read */
 	return (int)n;
@@ -376,6 +387,11 @@ void engine_carry_out(struct engine *e, struct mail *m)
 	while (!mailbox_is_done(&e->mailbox, m))
 		if (engine_poll(e) == -EBUSY)
 			sched_yield();
+}
+
+struct fault_port *engine_fault(const struct engine *e)
+{
+	return e->fault;
 }
 
 struct core *engine_core(struct engine *e)

@@ -10,6 +10,7 @@
 
 struct core;
 struct engine;
+struct fault_port;
 struct port;
 
 /* One program's hold on an engine. log is copied: used for this open, and by the engine as long as this is its oldest hold. 0 or a negative errno after one log line. */
@@ -28,6 +29,8 @@ void engine_wake(struct engine *e);
 struct engine *engine_of_session(void *session);
 struct core *engine_core(struct engine *e);
 const struct port *engine_port(const struct engine *e);
+/* What key fault= put in front of the port (fault_dpdk.h), or NULL. */
+struct fault_port *engine_fault(const struct engine *e);
 enum device_mode engine_mode(const struct engine *e);
 /* As it was within the last round or so; not exact while the engine runs. */
 void engine_stats(const struct engine *e, struct engine_stats *stats);

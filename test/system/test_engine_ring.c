@@ -165,7 +165,7 @@ static void refuse(void *arg)
 		{ "embedded:net_nonsense0,ip=10.1.0.1/24", -ENODEV, "net_nonsense0" },
 		{ "embedded:port=9,ip=10.1.0.1/24", -ENODEV, "port=9" },
 		{ "embedded:0000:ff:00.0,ip=10.1.0.1/24", -ENODEV, "PCI" },
-		{ "embedded:" SIDE0 ",fault=nonsense", -EOPNOTSUPP, "fault" },
+		{ "embedded:" SIDE0 ",fault=nonsense", -EINVAL, "fault=nonsense" },
 		{ "embedded:" SIDE0 ",capture=/nonexistent/x", -ENOENT, "capture" },
 	};
 	struct uroce_context *ctx;
@@ -259,6 +259,33 @@ static void run_as_nobody(void *arg)
 static void test_unprivileged(void **state)
 {
 	assert_int_equal(side_child(run_as_nobody, NULL), 0);
+}
+
+/* Loss, duplicates, disorder and damage on both sides: everything arrives once and right. */
+static void suffer(void *arg)
+{
+	struct side a, b;
+	side_open(&a, "inline:" SIDE0 ",fault=drop:1%/dup:1%/reorder:1%:3/corrupt:1%/seed:5,window=64");
+	side_open(&b, "inline:" SIDE1 ",fault=drop:1%/reorder:1%/delay:5us:5us/corrupt:1%/seed:6");
+	connect_sides(&a, &b);
+	struct side_card cb = side_card(&b);
+	for (uint32_t round = 0; round < 4; round++) {
+		side_fill(&a, 0, 1 << 20, round);
+		for (uint32_t i = 0; i < 64; i++)
+			side_post_write(&a, i, i << 14, 1 << 14, &cb, i << 14);
+		for (uint32_t i = 0; i < 64; i++)
+			side_wait(&a, &b, i);
+		side_check(&b, 0, 1 << 20, round);
+	}
+	CHECK(side_drops(&b, DROP_ICRC) > 0 && side_drops(&b, DROP_PSN_AHEAD) > 0);
+	CHECK(engine_fault(a.engine) && engine_fault(b.engine));
+	side_close(&a);
+	side_close(&b);
+}
+
+static void test_faults(void **state)
+{
+	assert_int_equal(side_child(suffer, NULL), 0);
 }
 
 static bool write_pages(long pages)
@@ -372,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_caller_is_left_alone),
 		cmocka_unit_test(test_inline_ownership),
 		cmocka_unit_test(test_unprivileged),
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_huge_pages),
 		cmocka_unit_test(test_no_huge_pages),
 		cmocka_unit_test(test_capture),

@@ -75,7 +75,7 @@ static void test_every_key(void **state)
 	struct device_string d;
 	struct gid g;
 	accept("inline:net_ring1,link=pair,side=1,ring=64,ip=10.0.0.1/8,ip=fd00::1/64,gw=10.0.0.254,gw=fd00::fe,vlan=7,mtu=2048,core=3,idle=sleep:20,memory=64,"
-	       "window=100,seed=0x10,fault=(drop=1%,seed=3),capture=/tmp/x.pcapng", &d);
+	       "window=100,seed=0x10,fault=drop:1%/seed:3,capture=(/tmp/x,y.pcapng)", &d);
 	assert_int_equal(d.mode, DEVICE_INLINE);
 	assert_string_equal(d.vdev, "net_ring1");
 	assert_int_equal(d.side, 1);
@@ -96,8 +96,8 @@ static void test_every_key(void **state)
 	assert_int_equal(d.memory_mib, 64);
 	assert_int_equal(d.window, 100);
 	assert_int_equal(d.seed, 16);
-	assert_string_equal(d.fault, "drop=1%,seed=3");
-	assert_string_equal(d.capture, "/tmp/x.pcapng");
+	assert_string_equal(d.fault, "drop:1%/seed:3");
+	assert_string_equal(d.capture, "/tmp/x,y.pcapng");
 	assert_string_equal(d.devargs, "");
 	accept("embedded:port=2,queue=5,ip=10.0.0.1/24", &d);
 	assert_int_equal(d.port, 2);
