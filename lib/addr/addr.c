@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of one poll core: what is made of the small packets that come, and which small packets go. Owns the queue of replies; GIDs, routes, neighbours and address handles
- * are in the files named so.
+/* The addresses of one poll core: what is made of the small packets that come, and which small packets go. Owns the queue of
+ * replies; GIDs, routes, neighbours and address handles are in the files named so.
  *
- * Invariants: nothing that comes from the net takes memory beyond the configured numbers or makes a neighbour in use go (known-bugs 29). Only a packet that asks for one of our
- * addresses makes a new entry, and only for a sender on link; any other message only changes what is there.
+ * Invariants: nothing that comes from the net takes memory beyond the configured numbers or makes a neighbour in use go (known-bugs
+ * 29). Only a packet that asks for one of our addresses makes a new entry, and only for a sender on link; any other message only
+ * changes what is there.
  *
- * RFC 826 (ARP: merge what is known, answer what is ours), RFC 5227 (probes are answered, never learned), RFC 4861, 7.2.3 to 7.2.5, 7.2.8; RFC 792 and RFC 4443 (echo). */
+ * RFC 826 (ARP: merge what is known, answer what is ours), RFC 5227 (probes are answered, never learned), RFC 4861, 7.2.3 to 7.2.5,
+ * 7.2.8; RFC 792 and RFC 4443 (echo). */
 #include "addr_state.h"
 
 #include <errno.h>
@@ -291,8 +293,9 @@ int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const 
 	a->neighs.now_ns = now_ns;
 	if (!can_be_neighbour(a, next_hop, vlan) || (mac && ((mac[0] & 1) || !memcmp(mac, none, 6))))
 		return -EINVAL;
+	unsigned how = LEARN_CREATE | LEARN_OVERRIDE | LEARN_TRUSTED | (is_static ? LEARN_STATIC : 0);
 	if (mac)
-		return neigh_learn(&a->neighs, next_hop, vlan, mac, LEARN_CREATE | LEARN_OVERRIDE | LEARN_TRUSTED | (is_static ? LEARN_STATIC : 0), now_ns);
+		return neigh_learn(&a->neighs, next_hop, vlan, mac, how, now_ns);
 	struct neigh *n = neigh_find(&a->neighs, next_hop, vlan);
 	if (n && n->state != NEIGH_FAILED)
 		neigh_fail(n, now_ns);

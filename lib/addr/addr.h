@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of one poll core and the way to others: GID table, routes, neighbours, and the small packets (ARP, ND, echo) that go with them. Pure state: frames come in
- * by addr_rx, frames to be sent are pulled by addr_tx, time is an argument, deadlines are timers in the core's wheel. One thread: the core's.
+/* The addresses of one poll core and the way to others: GID table, routes, neighbours, and the small packets (ARP, ND, echo) that
+ * go with them. Pure state: frames come in by addr_rx, frames to be sent are pulled by addr_tx, time is an argument, deadlines are
+ * timers in the core's wheel. One thread: the core's.
  *
- * Two ways to own an address (DESIGN section 8): ADDR_OWN: this core answers ARP/ND/echo and resolves by itself. ADDR_SHARED: the kernel does all that; the core asks by
- * addr_next_question and is told by addr_learn. */
+ * Two ways to own an address (DESIGN section 8): ADDR_OWN: this core answers ARP/ND/echo and resolves by itself. ADDR_SHARED: the
+ * kernel does all that; the core asks by addr_next_question and is told by addr_learn. */
 #ifndef UROCE_ADDR_H
 #define UROCE_ADDR_H
 
@@ -28,17 +29,18 @@ struct addr_config {
 	uint32_t max_neighbours;  /* 0: 4096; beyond it the least recently used without a user goes, else -ENOBUFS */
 	uint32_t max_pending;     /* 0: 256: most neighbours being resolved at one time */
 	uint32_t max_replies;     /* 0: 64: queue of ARP/ND/echo replies waiting for addr_tx */
-	uint64_t ask_interval_ns; /* 0: 100 ms between questions; ADDR_SHARED: 1 s, since the kernel asks three times in that rhythm by itself */
+	uint64_t ask_interval_ns; /* 0: 100 ms between questions; ADDR_SHARED: 1 s, the kernel's own rhythm */
 	uint32_t ask_tries;       /* 0: 5 questions, then failed */
-	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first); given up after as long again without an answer */
-	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again; while one that is in use stays away, twice as long each time, up to 32 times */
+	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first); failed after as long again */
+	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again; in use: by itself, twice as late each time, to 32 times */
 };
 
 int addr_new(struct addr **out, const struct addr_config *config, struct wheel *wheel, uint64_t now_ns);
 void addr_free(struct addr *a);
 
 /* ---- GIDs: an index never shifts; a removed GID stays, unusable for new AHs, while anything refers to it. ---- */
-/* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero, prefix). */
+/* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero,
+ * prefix). */
 int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
 int addr_gid_remove(struct addr *a, uint32_t index);
 /* false when the slot is empty or its GID was removed. */
@@ -47,7 +49,8 @@ uint32_t addr_gid_slots(const struct addr *a);
 /* Whether a packet to gid on vlan is for us; a removed GID is ours while an AH holds it. Hot path: called for each packet. */
 bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
 
-/* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. One table for all VLANs. Open AHs follow every change. ---- */
+/* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. ---- */
+/* One table for all VLANs. Open AHs follow every change. */
 /* 0; -EEXIST, -EINVAL, -ENOMEM. */
 int addr_route_add(struct addr *a, const struct gid *network, unsigned prefix_len, const struct gid *gateway);
 /* 0; -ENOENT, -EINVAL. */
@@ -84,22 +87,24 @@ struct ah {
 	struct addr *addr;
 };
 
-/* Starts resolution if needed. 0 (look at ah->state), -EINVAL (no such GID, address families differ, multicast dgid), -ENETUNREACH (no route), -ENOBUFS (too many pending). */
+/* Starts resolution if needed. 0 (look at ah->state), -EINVAL (no such GID, address families differ, multicast dgid), -ENETUNREACH
+ * (no route), -ENOBUFS (too many pending). */
 int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns);
 void ah_close(struct ah *ah);
 
 /* ---- Packets ---- */
 /* p->kind is not PACKET_ROCE. Learns and answers as the mode wants. */
 enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p);
-/* Writes the next frame that waits (replies and questions in turn, so that neither starves the other) into frame; 0 when none waits.
- * room: at least NEIGHBOUR_FRAME_MAX; an echo that is longer than room (or than 2,044 bytes) is given up. */
+/* Writes the next frame that waits (replies and questions in turn, so that neither starves the other) into frame; 0 when none
+ * waits. room: at least NEIGHBOUR_FRAME_MAX; an echo that is longer than room (or than 2,044 bytes) is given up. */
 uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room);
 bool addr_has_tx(const struct addr *a);
 
 /* ---- ADDR_SHARED ---- */
 /* The next address the kernel should resolve, and on which GID's link; false when there is none. */
 bool addr_next_question(struct addr *a, struct gid *next_hop, struct gid *source);
-/* The kernel knows (mac) or knows that it is not reachable (mac NULL). Also usable in ADDR_OWN for static neighbours (is_static: never asked again). */
+/* The kernel knows (mac) or knows that it is not reachable (mac NULL). Also usable in ADDR_OWN for static neighbours (is_static:
+ * never asked again). */
 int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const uint8_t *mac, bool is_static, uint64_t now_ns);
 
 /* Counters for show and tests. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: the ready-made headers of packets to one address, kept right while neighbours, routes and our own addresses change. Owns the AHs' states and lists, not their
- * memory (it is their owners') and not the MACs (neigh.c).
+/* Address handles: the ready-made headers of packets to one address, kept right while neighbours, routes and our own addresses
+ * change. Owns the AHs' states and lists, not their memory (it is their owners') and not the MACs (neigh.c).
  *
- * Invariants: an open AH is on exactly one list: its neighbour's, local or stranded; it holds one reference to its GID and counts as one user of its neighbour. Hooks are called
- * when all of the AH is as it will be; they may open and close any AH, so every loop takes the first of a list until the list is empty.
+ * Invariants: an open AH is on exactly one list: its neighbour's, local or stranded; it holds one reference to its GID and counts
+ * as one user of its neighbour. Hooks are called when all of the AH is as it will be; they may open and close any AH, so every loop
+ * takes the first of a list until the list is empty.
  *
  * IBA vol. 1, 11.2.2.1 (create address handle), annex A17.4 (addresses, and packets to oneself). */
 #include "addr_state.h"

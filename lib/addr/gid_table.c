@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GIDs of a port. Owns slots, their life after removal, and the hash that answers "is this packet for us?"; does not know who holds a slot or what is sent from it.
+/* The GIDs of a port. Owns slots, their life after removal, and the hash that answers "is this packet for us?"; does not know who
+ * holds a slot or what is sent from it.
  *
- * Invariant: the hash holds exactly the slots that are not empty, and at most half of its places are used, so a search ends soon. Its contents are our own addresses, so
- * nobody outside can make it slow.
+ * Invariant: the hash holds exactly the slots that are not empty, and at most half of its places are used, so a search ends soon.
+ * Its contents are our own addresses, so nobody outside can make it slow.
  *
  * IBA vol. 1, 4.1.1 and annex A17.4.1 (GIDs are IP addresses); RFC 4291, 2.5.6 (link-local is always on link). */
 #include "gid_table.h"
@@ -58,7 +59,8 @@ static uint32_t hash_of(const struct gid *gid, uint16_t vlan)
 	uint64_t x[2];
 	memcpy(x, gid->b, 16);
 	uint64_t h = (x[0] ^ vlan) * 0x9e3779b97f4a7c15u;
-	h = (h ^ h >> 32 ^ x[1]) * 0x9e3779b97f4a7c15u;
+	/* The last byte of an address is the highest of x[1]; a product spreads only upwards. */
+	h = (h ^ h >> 32 ^ x[1] ^ x[1] >> 32) * 0x9e3779b97f4a7c15u;
 	return (uint32_t)(h >> 32);
 }
 

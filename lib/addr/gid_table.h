@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside addr/: the GID table (IBA vol. 1, 4.1.1; annex A17.4.1). A slot's index never changes while it is used; a removed GID stays until the last that
- * holds it lets go. */
+/* Inside addr/: the GID table (IBA vol. 1, 4.1.1; annex A17.4.1). A slot's index never changes while it is used; a removed GID
+ * stays until the last that holds it lets go. */
 #ifndef UROCE_GID_TABLE_H
 #define UROCE_GID_TABLE_H
 
@@ -50,7 +50,8 @@ void gid_table_hold(struct gid_table *t, uint32_t index);
 void gid_table_release(struct gid_table *t, uint32_t index);
 /* Live, or removed and held. */
 bool gid_table_has(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
-/* Bits of the longest on-link network of a live GID of this VLAN that holds the address; -1: it is not on link. IPv6 link-local is on link (0 bits) wherever there is IPv6. */
+/* Bits of the longest on-link network of a live GID of this VLAN that holds the address; -1: it is not on link. IPv6 link-local is
+ * on link (0 bits) wherever there is IPv6. */
 int gid_table_on_link(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
 
 #endif

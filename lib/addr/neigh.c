@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Neighbours. Owns the entries, their states and timers, the queue of questions and what goes when there is no room; does not write or read packets, and knows of its users
- * only their number.
+/* Neighbours. Owns the entries, their states and timers, the queue of questions and what goes when there is no room; does not write
+ * or read packets, and knows of its users only their number.
  *
  *     UNKNOWN -> ASKING -> KNOWN <-> (refreshing) -> FAILED -> ASKING ...
  *
- * Invariants: an entry with users is never evicted, whatever comes from the net; entries are at most max_neighbours, ASKING ones at most max_pending; only entries with users
- * are asked for and have their timer armed; one without users is on the idle list.
+ * Invariants: an entry with users is never evicted, whatever comes from the net; entries are at most max_neighbours, ASKING ones at
+ * most max_pending; only entries with users are asked for and have their timer armed; one without users is on the idle list.
  *
- * RFC 826; RFC 4861, 7.2.2 (retransmission), 7.2.3 to 7.2.5 (what solicitations and advertisements teach), 7.3 (unreachability, here with ARP too); RFC 1122, 2.3.2.1 (stale ARP entries). */
+ * RFC 826; RFC 4861, 7.2.2 (retransmission), 7.2.3 to 7.2.5 (what solicitations and advertisements teach), 7.3 (unreachability,
+ * here with ARP too); RFC 1122, 2.3.2.1 (stale ARP entries). */
 #define HASH_NONFATAL_OOM 1
 #include "neigh.h"
 
@@ -85,7 +86,8 @@ static void forget(struct neigh *n)
 	t->count--;
 }
 
-/* The least recently used one that nobody needs and nobody has set by hand. Static ones are few: they are what an operator typed. */
+/* The least recently used one that nobody needs and nobody has set by hand. Static ones are few: they are what an operator typed.
+ * */
 static bool evict(struct neigh_table *t)
 {
 	struct neigh *n;
@@ -177,8 +179,8 @@ static void ask_again(struct neigh *n, uint64_t now_ns)
 	begin_asking(n);
 }
 
-/* A round had no answer, or the time to begin one has come. One lost round does not cut off a neighbour that has just been there: packets have retries of their own, and
- * these are the bound that the program chose. */
+/* A round had no answer, or the time to begin one has come. One lost round does not cut off a neighbour that has just been there:
+ * packets have retries of their own, and these are the bound that the program chose. */
 static void refresh(struct neigh *n, uint64_t now_ns)
 {
 	const struct addr_config *c = n->table->config;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside addr/: the neighbour table: which MAC a next hop has, and the asking that finds it out (RFC 826, RFC 4861, 7.2 and 7.3). */
+/* Inside addr/: the neighbour table: which MAC a next hop has, and the asking that finds it out (RFC 826, RFC 4861, 7.2 and 7.3).
+ * */
 #ifndef UROCE_NEIGH_H
 #define UROCE_NEIGH_H
 
@@ -75,7 +76,8 @@ void neigh_table_init(struct neigh_table *t, const struct addr_config *config, s
 void neigh_table_free(struct neigh_table *t);
 
 struct neigh *neigh_find(const struct neigh_table *t, const struct gid *gid, uint16_t vlan);
-/* Adds a user, creating the neighbour and asking for it when that is needed. No hook is called. -ENOBUFS: table full of neighbours in use, or too many pending. */
+/* Adds a user, creating the neighbour and asking for it when that is needed. No hook is called. -ENOBUFS: table full of neighbours
+ * in use, or too many pending. */
 int neigh_use(struct neigh_table *t, const struct gid *gid, uint16_t vlan, uint64_t now_ns, struct neigh **out);
 /* Takes a user away. */
 void neigh_drop(struct neigh *n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes. Owns the list of them; the on-link networks of our own GIDs come from the GID table. Looked at when an address handle is opened or routes change, never for a
- * packet, so a sorted array will do.
+/* Routes. Owns the list of them; the on-link networks of our own GIDs come from the GID table. Looked at when an address handle is
+ * opened or routes change, never for a packet, so a sorted array will do.
  *
  * Invariant: sorted by length of the prefix, longest first; no network twice; bits behind the prefix are zero.
  * RFC 1812, 5.2.4.3 (longest match); RFC 4291, 2.5.6 (link-local addresses are never routed). */

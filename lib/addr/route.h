@@ -21,11 +21,13 @@ struct route_table {
 };
 
 void route_table_free(struct route_table *t);
-/* -EEXIST: there is one to this network; -EINVAL: prefix, families, a gateway that is no host; -ENOMEM. Bits behind the prefix are ignored. */
+/* -EEXIST: there is one to this network; -EINVAL: prefix, families, a gateway that is no host; -ENOMEM. Bits behind the prefix are
+ * ignored. */
 int route_add(struct route_table *t, const struct gid *network, unsigned prefix_len, const struct gid *gateway);
 /* -ENOENT, -EINVAL. */
 int route_remove(struct route_table *t, const struct gid *network, unsigned prefix_len);
-/* Where a packet to dgid goes on the link of this VLAN; false: nowhere. On-link networks of the GIDs win over routes of the same length. */
+/* Where a packet to dgid goes on the link of this VLAN; false: nowhere. On-link networks of the GIDs win over routes of the same
+ * length. */
 bool route_find(const struct route_table *t, const struct gid_table *gids, const struct gid *dgid, uint16_t vlan, struct gid *next_hop);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory regions of one poll core. Owns the table, the keys and the decision whether an access is granted; owns neither the memory that an MR names nor
- * the protection domains, and knows nothing of packets: who is told what about a refusal is qp's business.
+/* The memory regions of one poll core. Owns the table, the keys and the decision whether an access is granted; owns neither the
+ * memory that an MR names nor the protection domains, and knows nothing of packets: who is told what about a refusal is qp's
+ * business.
  *
- * Invariants: an entry never moves and its chunk stays until the table goes; a live entry's key is not 0 and differs from every other live key, a dead one's is 0;
- * `recent` holds live entries only; resting + live entries are all that were ever taken.
+ * Invariants: an entry never moves and its chunk stays until the table goes; a live entry's key is not 0 and differs from every
+ * other live key, a dead one's is 0; `recent` holds live entries only; resting + live entries are all that were ever taken.
  *
- * IBA vol. 1, 10.6.2 and 10.6.3 (registration, access rights), 10.6.3.1 (remote write needs local write), 9.7.4.1.5 and 9.7.4.1.6 (R_Key, rights and bounds of a request). */
+ * IBA vol. 1, 10.6.2 and 10.6.3 (registration, access rights), 10.6.3.1 (remote write needs local write), 9.7.4.1.5 and 9.7.4.1.6
+ * (R_Key, rights and bounds of a request). */
 #include "mr.h"
 
 #include <errno.h>
@@ -32,7 +34,8 @@ _Static_assert(sizeof(struct entry) == 64, "one cache line");
 struct mr_table {
 	struct key_perm perm;      /* index -> upper 24 bits of the key */
 	struct key_perm low_perm;  /* serial number -> low 8 bits */
-	/* Entries by upper key bits, filled by look-ups: these bits are a permutation's and so spread by themselves. Saves the inversion of `perm` for every packet. */
+	/* Entries by upper key bits, filled by look-ups: these bits are a permutation's and so spread by themselves. Saves the
+	 * inversion of `perm` for every packet. */
 	struct entry **recent;
 	struct entry **chunk;
 	uint32_t taken;            /* indices ever used: below them every chunk exists */
@@ -236,7 +239,8 @@ enum mem_verdict mr_check(const struct mr_table *t, const struct pd *pd, uint32_
 		return MEM_BAD_PD;
 	if (access & ~mr->access)
 		return MEM_BAD_RIGHTS;
-	/* An address below iova gives an offset of at least 2^64 - iova, which registration has made no less than mr->len: so this subtraction may wrap. Nothing is added. */
+	/* An address below iova gives an offset of at least 2^64 - iova, which registration has made no less than mr->len: so this
+	 * subtraction may wrap. Nothing is added. */
 	uint64_t offset = addr - mr->iova;
 	if (offset > mr->len || len > mr->len - offset)
 		return MEM_BAD_RANGE;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scatter/gather cursor. Owns the walk over the SGEs of one WQE; owns no memory and keeps no pointer into any, so each piece is checked when it is touched
- * (known-bugs 11, 38). Does not decide what a refusal means.
+/* The scatter/gather cursor. Owns the walk over the SGEs of one WQE; owns no memory and keeps no pointer into any, so each piece is
+ * checked when it is touched (known-bugs 11, 38). Does not decide what a refusal means.
  *
- * Invariant between calls: at == num_sge, or in_sge < sge[at].len. SGEs without bytes are therefore never stood upon, and their keys never looked at.
+ * Invariant between calls: at == num_sge, or in_sge < sge[at].len. SGEs without bytes are therefore never stood upon, and their
+ * keys never looked at.
  *
  * IBA vol. 1, 10.8.3.1 (gather and scatter lists in order), 9.7.4.1.4 (nothing is checked for no byte). */
 #include "sg.h"
@@ -114,7 +115,8 @@ enum mem_verdict sg_check(const struct sg *s, const struct mr_table *t, const st
 /* The last bytes in one store, which lies within a cache line: n is 1, 2, 4 or 8. */
 static void store_last(uint8_t *to, const uint8_t *from, uint32_t n)
 {
-	/* Release fence: all bytes stored before become visible before these. A string instruction's stores too (Intel SDM vol. 3, 9.2.4 orders them before later stores). */
+	/* Release fence: all bytes stored before become visible before these. A string instruction's stores too (Intel SDM vol. 3,
+	 * 9.2.4 orders them before later stores). */
 	atomic_thread_fence(memory_order_release);
 	if (n == 8) {
 		uint64_t v;
