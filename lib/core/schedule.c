@@ -4,7 +4,8 @@
 
 #include "machine.h"
 
-#define TURN 16u /* packets of one QP before the next has its turn */
+#define TURN 16u          /* packets of one QP before the next has its turn */
+#define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
 
 static struct qp *take_ready(struct core *c)
 {
@@ -86,7 +87,7 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 	unsigned stuck = 0;
 	uint32_t len;
 	c->env.now_ns = now_ns;
-	while (o.used < n && addr_has_tx(c->env.addr) && (len = addr_tx(c->env.addr, now_ns, frames[o.used].data, frames[o.used].room)))
+	while (o.used < n && o.used < ADDRESS_FRAMES && addr_has_tx(c->env.addr) && (len = addr_tx(c->env.addr, now_ns, frames[o.used].data, frames[o.used].room)))
 		sent(c, &o, false, frames[o.used].data, len);
 	/* a QP whose buffers are used up may stand before one of the other kind: look past a few */
 	while (stuck < 8) {
