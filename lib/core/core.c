@@ -117,6 +117,7 @@ struct addr *core_addr(struct core *c)
 void core_run(struct core *c, uint64_t now_ns)
 {
 	c->env.now_ns = now_ns;
+	dispatch_loop(c);
 	wheel_run(c->env.wheel, now_ns);
 	doorbell_scan(c);
 	if (c->has_overrun)

@@ -70,7 +70,7 @@ struct addr *core_addr(struct core *c);
 /* ---- data path ---- */
 /* Takes n frames, in order; the buffers are the caller's again afterwards. */
 void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, unsigned n);
-/* Timers, doorbells, new WQEs. */
+/* Packets to ourselves, timers, doorbells, new WQEs. */
 void core_run(struct core *c, uint64_t now_ns);
 /* Fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n);

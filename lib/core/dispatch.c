@@ -97,8 +97,6 @@ void dispatch_loop(struct core *c)
 void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, unsigned n)
 {
 	c->env.now_ns = now_ns;
-	if (c->loop.head != c->loop.tail)
-		dispatch_loop(c);
 	for (unsigned i = 0; i < n; i += BURST)
 		take_burst(c, frames + i, n - i < BURST ? n - i : BURST);
 	schedule_notify(c);
