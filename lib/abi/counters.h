@@ -16,7 +16,7 @@ enum qp_counter {
 	QP_PACKET_SEQ_ERR,      /* sequence NAKs received */
 	QP_IMPLIED_NAK_SEQ_ERR, /* lost READ or atomic responses, seen by what came after them */
 	QP_RNR_NAK_RETRY_ERR,   /* RNR NAKs received */
-	QP_OUT_OF_SEQUENCE,     /* the responder saw a gap */
+	QP_OUT_OF_SEQUENCE,     /* responder: packets beyond a gap */
 	QP_DUPLICATE_REQUEST,
 	QP_RNR_NAK_SENT,
 	QP_TAIL_PROBES,

@@ -337,10 +337,8 @@ static enum drop carry_out(struct qp *q, enum verdict v)
 {
 	const struct verdict_row *row = &verdicts[v];
 	struct resp *r = &q->resp;
-	if (v == PSN_GAP) {
-		r->is_gap_known = true;
-		q->counter[QP_OUT_OF_SEQUENCE]++;
-	}
+	r->is_gap_known |= v == PSN_GAP;
+	q->counter[QP_OUT_OF_SEQUENCE] += row->drop == DROP_PSN_AHEAD;
 	if (v == RECEIVER_NOT_READY) {
 		r->is_rnr = true;
 		reply_nak(q, AETH_RNR | q->attr.min_rnr_timer, r->epsn, false);
