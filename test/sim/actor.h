@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The programs of one context: they post what the plan says, in batches and at times of chance, poll, and have every completion checked. Between run.c, actor.c and check.c. */
+#ifndef UROCE_SIM_ACTOR_H
+#define UROCE_SIM_ACTOR_H
+
+#include "plan.h"
+#include "sim_host.h"
+
+#define CONTEXT_CQS_MAX 3u
+
+/* The first failure of a run, in words; later ones are consequences. */
+struct verdict {
+	char text[400];
+};
+void verdict_fail(struct verdict *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline bool verdict_is_bad(const struct verdict *v)
+{
+	return v->text[0];
+}
+
+struct actor;
+
+/* One side of a connection as it runs. */
+struct end {
+	const struct plan_end *plan;
+	struct end *peer;
+	struct actor *actor;
+	unsigned pair, side;
+	char name[32];
+	struct uroce_qp *qp;            /* NULL: gone, or never there */
+	struct uroce_mr *source, *landing, *target;
+	uint8_t *local, *target_memory;
+	uint64_t local_iova, target_iova;
+	uint32_t steps_posted, steps_done;       /* done: completed, or passed over as unsignaled */
+	uint32_t receives_posted, receives_done;
+	uint32_t failed_step;           /* first that completed in error; NO_INDEX */
+	bool has_failed_receive;
+	bool is_stopped, is_gone;
+	uint32_t post_again;            /* sends and receives that found a full queue: for statistics */
+};
+
+struct actor {
+	const struct plan *plan;
+	struct verdict *verdict;
+	struct sim_host *host;
+	struct uroce_context *ctx;
+	struct uroce_pd *pd;
+	struct uroce_channel *channel;  /* NULL: does not wait */
+	struct uroce_cq *cq[CONTEXT_CQS_MAX];
+	unsigned cqs, ends;
+	struct end *end[2 * PLAN_PAIRS_MAX];
+	struct rng rng;
+	uint64_t next_ns, pause_ns, seen_events;
+	bool is_waiting;                /* armed, and nothing to post */
+};
+
+/* Receives for a QP that is to be connected. */
+void actor_post_early(struct actor *a, struct end *e);
+uint64_t actor_next(void *actor, uint64_t now_ns);
+void actor_act(void *actor, uint64_t now_ns);
+
+/* check.c: whether a completion is the next one that the plan has. */
+void check_completion(struct actor *a, const struct uroce_wc *wc);
+/* Whether the end has got all that it can get. */
+bool check_is_done(const struct end *e);
+/* Memory, counters and state when all is over. */
+void check_end(struct end *e, struct verdict *v);
+/* Receives that are to be posted at all. */
+uint32_t check_receives_offered(const struct end *e);
+
+static inline uint64_t end_wr_id(bool is_receive, uint32_t index)
+{
+	return (uint64_t)is_receive << 32 | index;
+}
+
+#endif

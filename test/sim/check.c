@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judge: compares what completes with what the plan has next, and the memory with its images. Invariant of a queue of a QP, and all there is to it: completions come in post order, successes first; then, if
+ * anything fails, the culprit with its status, and every WR behind it flushed (IBA vol. 1, 10.8.6, 11.6.2). */
+#include "actor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "counters.h"
+
+#define FAIL(e, ...) verdict_fail((e)->actor->verdict, __VA_ARGS__)
+
+static const enum uroce_wc_opcode wc_opcodes[] = {
+	[UROCE_OP_SEND] = UROCE_WC_SEND, [UROCE_OP_SEND_WITH_IMM] = UROCE_WC_SEND, [UROCE_OP_WRITE] = UROCE_WC_WRITE, [UROCE_OP_WRITE_WITH_IMM] = UROCE_WC_WRITE, [UROCE_OP_READ] = UROCE_WC_READ,
+	[UROCE_OP_COMPARE_SWAP] = UROCE_WC_COMPARE_SWAP, [UROCE_OP_FETCH_ADD] = UROCE_WC_FETCH_ADD,
+};
+
+static bool has_response(const struct step *s)
+{
+	return s->opcode >= UROCE_OP_READ;
+}
+
+static bool is_signaled(const struct end *e, uint32_t step)
+{
+	return e->plan->signal_all || (e->plan->step[step].flags & UROCE_SEND_SIGNALED);
+}
+
+uint32_t check_receives_offered(const struct end *e)
+{
+	const struct plan_end *peer = e->peer->plan;
+	if (peer->mistake == MISTAKE_RNR)
+		for (uint32_t i = 0; i < peer->steps; i++)
+			if (i == peer->mistake_step)
+				return peer->step[i].receive;
+	return e->plan->receives;
+}
+
+/* ---- memory ---- */
+
+/* Only the first `len` bytes of the pieces, together. */
+static void compare_pieces(const struct end *e, const char *what, uint32_t index, const struct piece *piece, unsigned n, uint32_t len)
+{
+	uint32_t at = 0;
+	for (unsigned i = 0; i < n && len; i++) {
+		uint32_t part = piece[i].len < len ? piece[i].len : len;
+		const uint8_t *is = e->local + piece[i].offset, *must = e->plan->image_local + piece[i].offset;
+		for (uint32_t b = 0; b < part; b++)
+			if (is[b] != must[b]) {
+				FAIL(e, "%s: %s %u completed, but byte %u of its memory is 0x%02x instead of 0x%02x", e->name, what, index, at + b, is[b], must[b]);
+				return;
+			}
+		at += part;
+		len -= part;
+	}
+}
+
+static void compare_target(const struct end *e, uint32_t step)
+{
+	const struct step *s = &e->plan->step[step];
+	const struct end *p = e->peer;
+	if (s->is_last_word && memcmp(p->target_memory + s->remote_offset, p->plan->image_target + s->remote_offset, s->len))
+		FAIL(e, "%s: WRITE %u completed, but its %u bytes are not in the peer's memory", e->name, step, s->len);
+}
+
+/* ---- sends ---- */
+
+static void check_success(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	const struct step *s = &e->plan->step[index];
+	if (e->failed_step != NO_INDEX)
+		FAIL(e, "%s: send %u succeeded after send %u had failed", e->name, index, e->failed_step);
+	if (!is_signaled(e, index))
+		FAIL(e, "%s: send %u completed, but is not signaled", e->name, index);
+	if (index >= e->plan->mistake_step)
+		FAIL(e, "%s: send %u succeeded, but send %u cannot have (%s)", e->name, index, e->plan->mistake_step, mistake_rows[e->plan->mistake].name);
+	if (wc->opcode != wc_opcodes[s->opcode] || wc->qpn != uroce_qp_num(e->qp))
+		FAIL(e, "%s: send %u completed with opcode %d and QP 0x%x", e->name, index, wc->opcode, wc->qpn);
+	if (has_response(s) && wc->byte_len != s->len)
+		FAIL(e, "%s: send %u completed with byte_len %u, must be %u", e->name, index, wc->byte_len, s->len);
+	for (uint32_t i = e->steps_done; i <= index && i < e->plan->mistake_step; i++) { /* those that it speaks for, too */
+		if (has_response(&e->plan->step[i]))
+			compare_pieces(e, "READ or atomic", i, e->plan->step[i].piece, e->plan->step[i].pieces, e->plan->step[i].len);
+		else if (!e->peer->is_gone)
+			compare_target(e, i);
+	}
+}
+
+/* Whether the plan allows the first failure of the queue to be this one. */
+static bool is_foreseen(const struct end *e, uint32_t index, enum uroce_wc_status status)
+{
+	const struct mistake_row *row = &mistake_rows[e->plan->mistake];
+	if (e->plan->mistake == MISTAKE_NONE)
+		return false;
+	if (row->is_vague)
+		return status == row->send;
+	if (e->plan->is_exact || !row->is_fatal_to_peer)
+		return index == e->plan->mistake_step && status == row->send;
+	/* the NAK may be lost, and the peer is in ERR and says no more; or responses before it are, and nobody repeats them */
+	return index <= e->plan->mistake_step && (status == row->send || status == UROCE_WC_RETRY_EXC_ERR);
+}
+
+static void check_failure(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	if (e->failed_step != NO_INDEX) {
+		if (index != e->steps_done || wc->status != UROCE_WC_WR_FLUSH_ERR)
+			FAIL(e, "%s: send %u completed with \"%s\" (%s) after send %u had failed; send %u must be flushed", e->name, index, uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error), e->failed_step,
+				e->steps_done);
+		return;
+	}
+	e->failed_step = index;
+	if (!is_foreseen(e, index, wc->status))
+		FAIL(e, "%s: send %u completed with \"%s\" (%s); planned: %s at send %d", e->name, index, uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error), mistake_rows[e->plan->mistake].name,
+			(int)e->plan->mistake_step);
+}
+
+static void check_send(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	uint32_t expected = e->steps_done;
+	if (index < e->steps_done || index >= e->steps_posted) {
+		FAIL(e, "%s: send %u completed, but the next one is %u and %u are posted", e->name, index, e->steps_done, e->steps_posted);
+		return;
+	}
+	for (; expected < index; expected++)
+		if (is_signaled(e, expected) || e->failed_step != NO_INDEX)
+			FAIL(e, "%s: send %u completed, but not send %u before it", e->name, index, expected);
+	if (wc->status == UROCE_WC_SUCCESS)
+		check_success(e, index, wc);
+	else
+		check_failure(e, index, wc);
+	e->steps_done = index + 1;
+}
+
+/* ---- receives ---- */
+
+static void check_received(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	const struct receive *v = &e->plan->receive[index];
+	const struct end *p = e->peer;
+	if (e->has_failed_receive)
+		FAIL(e, "%s: receive %u succeeded after one had failed", e->name, index);
+	if (v->step == NO_INDEX || v->step >= p->plan->mistake_step || v->step >= p->steps_posted) {
+		FAIL(e, "%s: receive %u completed, but nothing was to come to it", e->name, index);
+		return;
+	}
+	const struct step *s = &p->plan->step[v->step];
+	bool has_imm = s->opcode == UROCE_OP_SEND_WITH_IMM || s->opcode == UROCE_OP_WRITE_WITH_IMM, is_write = s->opcode == UROCE_OP_WRITE_WITH_IMM;
+	if (wc->opcode != (is_write ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV) || wc->qpn != uroce_qp_num(e->qp) || wc->byte_len != s->len)
+		FAIL(e, "%s: receive %u completed with opcode %d, QP 0x%x and byte_len %u, must be %u", e->name, index, wc->opcode, wc->qpn, wc->byte_len, s->len);
+	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
+		FAIL(e, "%s: receive %u completed with flags 0x%x and immediate 0x%x, must be 0x%x", e->name, index, wc->flags, wc->imm, has_imm ? s->imm : 0);
+	if (is_write)
+		compare_target(p, v->step);
+	else
+		compare_pieces(e, "receive", index, v->piece, v->pieces, s->len);
+}
+
+/* Its own failures flush an end's receives; the peer's fail the one that is in use. */
+static void check_receive_failure(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	const struct plan_end *peer = e->peer->plan;
+	const struct mistake_row *row = &mistake_rows[peer->mistake];
+	const struct receive *v = &e->plan->receive[index];
+	bool is_first = !e->has_failed_receive, is_victim = v->is_partial && peer->mistake != MISTAKE_NONE;
+	enum uroce_wc_status must = is_victim && is_first ? row->receive : UROCE_WC_WR_FLUSH_ERR;
+	e->has_failed_receive = true;
+	if (e->plan->mistake == MISTAKE_NONE && !row->is_fatal_to_peer)
+		FAIL(e, "%s: receive %u completed with \"%s\" (%s), but nothing was to fail", e->name, index, uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error));
+	if (v->step < peer->mistake_step)
+		FAIL(e, "%s: receive %u completed with \"%s\", but send %u of the peer was to come to it", e->name, index, uroce_wc_status_str(wc->status), v->step);
+	if (wc->status != must)
+		FAIL(e, "%s: receive %u completed with \"%s\" (%s), must be \"%s\"", e->name, index, uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error), uroce_wc_status_str(must));
+}
+
+static void check_receive(struct end *e, uint32_t index, const struct uroce_wc *wc)
+{
+	if (index != e->receives_done || index >= e->receives_posted) {
+		FAIL(e, "%s: receive %u completed, but the next one is %u and %u are posted", e->name, index, e->receives_done, e->receives_posted);
+		return;
+	}
+	if (wc->status == UROCE_WC_SUCCESS)
+		check_received(e, index, wc);
+	else
+		check_receive_failure(e, index, wc);
+	e->receives_done++;
+}
+
+void check_completion(struct actor *a, const struct uroce_wc *wc)
+{
+	for (unsigned i = 0; i < a->ends; i++) {
+		struct end *e = a->end[i];
+		if (!e->qp || uroce_qp_num(e->qp) != wc->qpn)
+			continue;
+		if (wc->wr_id >> 32)
+			check_receive(e, (uint32_t)wc->wr_id, wc);
+		else
+			check_send(e, (uint32_t)wc->wr_id, wc);
+		return;
+	}
+	verdict_fail(a->verdict, "a completion names QP 0x%x, which is nobody's", wc->qpn);
+}
+
+/* ---- the end ---- */
+
+/* Receives that must complete, at least. */
+static uint32_t count_due_receives(const struct end *e)
+{
+	const struct plan_end *peer = e->peer->plan;
+	const struct mistake_row *row = &mistake_rows[peer->mistake];
+	uint32_t n = 0;
+	if (e->failed_step != NO_INDEX || row->is_fatal_to_peer || e->is_stopped)
+		return check_receives_offered(e);
+	if (row->is_vague)
+		return 0;
+	while (n < e->plan->receives && e->plan->receive[n].step < peer->mistake_step)
+		n++;
+	return n;
+}
+
+bool check_is_done(const struct end *e)
+{
+	return e->is_gone || (e->steps_done == e->plan->steps && e->receives_done >= count_due_receives(e));
+}
+
+/* Bytes that may be anything are made equal before the whole is compared. */
+static void forgive(const struct end *e, const struct piece *piece, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		memcpy(e->local + piece[i].offset, e->plan->image_local + piece[i].offset, piece[i].len);
+}
+
+static void forgive_chance(struct end *e)
+{
+	bool is_vague = mistake_rows[e->plan->mistake].is_vague, is_peer_vague = mistake_rows[e->plan->peer_mistake].is_vague;
+	for (uint32_t i = e->failed_step; i < e->plan->steps && (is_vague || i < e->plan->mistake_step); i++)
+		if (has_response(&e->plan->step[i]))
+			forgive(e, e->plan->step[i].piece, e->plan->step[i].pieces);
+	for (uint32_t i = 0; i < e->plan->receives; i++)
+		if (e->plan->receive[i].is_partial || (is_peer_vague && i >= e->receives_done))
+			forgive(e, e->plan->receive[i].piece, e->plan->receive[i].pieces);
+	if (is_peer_vague && e->peer->failed_step != NO_INDEX)
+		memcpy(e->target_memory, e->plan->image_target, e->plan->target_bytes);
+}
+
+static uint32_t find_difference(const uint8_t *a, const uint8_t *b, uint32_t len)
+{
+	uint32_t i = 0;
+	if (!memcmp(a, b, len))
+		return NO_INDEX;
+	while (a[i] == b[i])
+		i++;
+	return i;
+}
+
+static void check_counters(struct end *e, struct verdict *v)
+{
+	uint64_t counter[QP_COUNTER_COUNT] = { 0 };
+	if (uroce_qp_counters(e->qp, counter, QP_COUNTER_COUNT) < QP_COUNTER_COUNT)
+		verdict_fail(v, "%s: counters are missing", e->name);
+	if (counter[QP_COMPLETED_REQUESTS] != e->plan->steps || counter[QP_COMPLETED_RECEIVES] != e->receives_done)
+		verdict_fail(v, "%s: counters say %llu requests and %llu receives completed, must be %u and %u", e->name, (unsigned long long)counter[QP_COMPLETED_REQUESTS],
+			(unsigned long long)counter[QP_COMPLETED_RECEIVES], e->plan->steps, e->receives_done);
+}
+
+static void check_state(struct end *e, struct verdict *v)
+{
+	struct uroce_qp_attr attr;
+	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || mistake_rows[e->peer->plan->mistake].is_fatal_to_peer;
+	if (uroce_qp_query(e->qp, &attr))
+		verdict_fail(v, "%s: cannot be queried", e->name);
+	else if (attr.state != (is_failed ? UROCE_QP_ERR : UROCE_QP_RTS))
+		verdict_fail(v, "%s: is in state %d at the end", e->name, attr.state);
+}
+
+void check_end(struct end *e, struct verdict *v)
+{
+	uint32_t at;
+	if (e->qp) {
+		check_counters(e, v);
+		check_state(e, v);
+	}
+	forgive_chance(e);
+	at = find_difference(e->local, e->plan->image_local, e->plan->local_bytes);
+	if (at != NO_INDEX)
+		verdict_fail(v, "%s: byte %u of local memory is 0x%02x at the end, must be 0x%02x", e->name, at, e->local[at], e->plan->image_local[at]);
+	at = find_difference(e->target_memory, e->plan->image_target, e->plan->target_bytes);
+	if (at != NO_INDEX)
+		verdict_fail(v, "%s: byte %u of target memory is 0x%02x at the end, must be 0x%02x", e->name, at, e->target_memory[at], e->plan->image_target[at]);
+}

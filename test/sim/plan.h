@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everything that happens in one run of the soak test, derived from its seed before it begins: hosts and cables, connections, and for each side of a connection a program of WRs with its memory before and
+ * after. It is the reference model: what a correct stack must have done when all is over. */
+#ifndef UROCE_SIM_PLAN_H
+#define UROCE_SIM_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "random.h"
+#include "uroce.h"
+
+#define PLAN_PAIRS_MAX 64u
+#define PLAN_HOSTS_MAX 3u
+#define PLAN_CONTEXTS 2u /* most of one host */
+#define PIECES_MAX 8u
+#define NO_INDEX UINT32_MAX
+
+/* A deliberate error, and what a program that makes it must see. */
+enum mistake {
+	MISTAKE_NONE,
+	MISTAKE_KEY,          /* remote key, or range, that the peer does not grant */
+	MISTAKE_TOO_LONG,     /* a SEND longer than its receive */
+	MISTAKE_LOCAL_KEY,
+	MISTAKE_RECEIVE_KEY,  /* the receive's local key is wrong */
+	MISTAKE_RNR,          /* the receive never comes, and rnr_retry is finite */
+	MISTAKE_PEER_GONE,    /* the peer's QP is destroyed in the middle */
+	MISTAKE_HOST_GONE,    /* a host's cables are cut in the middle */
+	MISTAKE_STOPPED,      /* the program itself takes the QP to ERR in the middle */
+	MISTAKES
+};
+struct mistake_row {
+	const char *name;
+	enum uroce_wc_status send, receive; /* of the WR that meets it; SUCCESS: none there */
+	bool is_fatal_to_peer;              /* the peer's QP goes to ERR as well */
+	bool is_vague;                      /* when it strikes is chance */
+};
+extern const struct mistake_row mistake_rows[MISTAKES];
+
+/* Bytes of an end's local memory. */
+struct piece {
+	uint32_t offset, len;
+};
+
+/* One send WR. */
+struct step {
+	enum uroce_opcode opcode;
+	uint32_t flags;          /* enum uroce_send_flag */
+	uint32_t len, imm;
+	uint32_t remote_offset;  /* in the peer's target memory */
+	uint64_t compare_add, swap;
+	uint32_t receive;        /* the peer's receive that it uses up, or NO_INDEX */
+	uint32_t garbage;        /* not 0: address and key are nonsense, since no byte is named */
+	bool is_mistaken;
+	bool is_last_word;       /* nothing later touches the remote range */
+	uint8_t pieces;
+	struct piece piece[PIECES_MAX];
+};
+
+/* One receive WR. */
+struct receive {
+	uint32_t step;           /* of the peer, that uses it up; NO_INDEX: nothing does */
+	uint32_t room;
+	bool is_mistaken, is_partial; /* partial: may hold anything afterwards */
+	uint8_t pieces;
+	struct piece piece[PIECES_MAX];
+};
+
+/* One side of a connection. Memory: `local` begins with source_bytes that only ever are read, then come places that are each written once; `target` is what the peer reads and writes. Both are filled
+ * from fill_seed at the beginning and are the image_* at the end. */
+struct plan_end {
+	unsigned host, context, send_cq, recv_cq;
+	struct step *step;
+	uint32_t steps;
+	struct receive *receive;
+	uint32_t receives;
+	uint64_t fill_seed;
+	uint32_t source_bytes, local_bytes, target_bytes;
+	uint8_t *image_local, *image_target;
+	struct uroce_qp_cap cap;
+	bool signal_all, is_pool, posts_late;
+	uint32_t psn;
+	struct uroce_qp_attr attr;  /* with the masks below */
+	uint64_t gap_ns;            /* about so long between two turns of its program */
+	uint32_t batch;
+	enum mistake mistake;       /* its own */
+	enum mistake peer_mistake;
+	uint32_t mistake_step;      /* NO_INDEX: whenever, or never */
+	uint64_t mistake_ns;        /* a vague one */
+	bool is_exact;              /* a mistake strikes at its step and no other */
+};
+#define PLAN_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)
+
+struct plan_pair {
+	uint32_t mtu;
+	struct plan_end end[2];
+};
+
+struct plan_host {
+	uint64_t turn_ns, bits_per_second, propagation_ns;
+	uint32_t rx_frames, tx_frames, queue_frames;
+	unsigned contexts, cqs[PLAN_CONTEXTS];
+	bool waits[PLAN_CONTEXTS];  /* for events of its CQs, instead of polling in turns */
+	char fault_out[128], fault_in[128]; /* or empty */
+};
+
+enum plan_faults { PLAN_FAULTS_NONE, PLAN_FAULTS_LIGHT, PLAN_FAULTS_HEAVY };
+
+struct plan {
+	uint64_t seed;
+	unsigned hosts, pairs;
+	bool is_ip6;
+	enum plan_faults faults;
+	uint32_t mtu, window_packets;
+	unsigned dead_host;         /* NO_INDEX: none */
+	uint64_t dead_ns;
+	struct plan_host host[PLAN_HOSTS_MAX];
+	struct plan_pair pair[PLAN_PAIRS_MAX];
+};
+
+/* What the command line fixes instead of the seed; 0: nothing. */
+struct plan_fixed {
+	unsigned qps; /* pairs */
+	uint32_t mtu;
+	const char *fault; /* on every cable, both ways; "none": none */
+	bool no_mistakes;
+};
+
+/* Never NULL. */
+struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed);
+void plan_free(struct plan *p);
+/* What is everywhere before the first WR. */
+void plan_fill(uint64_t seed, uint8_t *to, uint32_t len);
+void plan_print(const struct plan *p, bool is_long);
+
+#endif
