@@ -63,13 +63,14 @@ static bool acknowledge(struct qp *q, struct psn end)
 	return is_whole;
 }
 
-/* Something between una and what was seen is lost: send again from una. Once a gap: what still comes of the old flight, in rising PSNs or within a round trip, is no news (known-bugs 8). */
+/* Something between una and what was seen is lost: send again from una. Once a gap: what still comes of the old flight, in rising PSNs or within a round trip, is no news (known-bugs 8). Each further time
+ * without progress waits twice as long before it believes the same again, so that a link that reorders much does not use up retry_cnt within a few round trips. */
 static enum drop on_loss(struct qp *q, enum wc_cause cause, struct psn seen, enum drop why)
 {
 	const struct retry *r = &q->retry;
 	struct comp *c = &q->comp;
 	struct psn una = q->flight.una;
-	uint64_t round = r->srtt_ns ? r->srtt_ns + 4ull * r->rttvar_ns : r->rto_ns;
+	uint64_t round = (r->srtt_ns ? r->srtt_ns + 4ull * r->rttvar_ns : r->rto_ns) << r->timeouts; /* at most 7 */
 	bool is_same = c->has_loss && psn_is_equal(c->lost_psn, una);
 	bool is_old_flight = is_same && (psn_distance(seen, c->lost_seen) > 0 || q->env->now_ns - c->lost_at < round);
 	c->lost_seen = seen;

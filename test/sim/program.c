@@ -379,7 +379,7 @@ static void suit_attrs(struct plan_pair *pair, enum mistake mistake, struct rng 
 			e->posts_late = false;
 			e->cap.max_recv_wr = 128;
 		}
-		if (mistake_rows[mistake].is_vague)
+		if (mistake_rows[mistake].is_vague && mistake != MISTAKE_STOPPED) /* whoever is stopped has still to survive the faults before */
 			e->attr.retry_cnt = 2;
 		if (mistake_rows[mistake].is_vague && mistake != MISTAKE_HOST_GONE)
 			e->mistake_ns = 1000000 + rng_below(r, 500000);
