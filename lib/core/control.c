@@ -262,7 +262,6 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 {
 	struct pd *pd = handles_get(&k->pds, req->create_qp.pd);
 	struct completion_queue *send = handles_get(&k->cqs, req->create_qp.send_cq), *recv = handles_get(&k->cqs, req->create_qp.recv_cq);
-	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap);
 	if (!pd || !send || !recv)
 		return client_refuse(rep, -ENOENT, "no such %s", !pd ? "PD" : !send ? "send CQ" : "receive CQ");
 	if (req->create_qp.service != ABI_SERVICE_RC)
@@ -270,6 +269,7 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 	int rc = check_cap(&req->create_qp.cap, rep);
 	if (rc)
 		return rc;
+	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap);
 	if (k->qps.count >= k->core->config.max_qp)
 		return client_refuse(rep, -ENOMEM, "the device has no more than %u QPs", k->core->config.max_qp);
 	struct queue_pair *p = calloc(1, sizeof(*p));
