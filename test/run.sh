@@ -52,7 +52,7 @@ say() {
 	echo "== $*"
 }
 
-# shellcheck source=config/packages.sh
+# shellcheck source=config/packages.sh disable=SC1091
 . "$top/config/packages.sh"
 # shellcheck disable=SC2086 # lists of words
 install_missing $BUILD_PACKAGES $TEST_PACKAGES || echo "going on with what there is" >&2
