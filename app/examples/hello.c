@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The smallest complete uroce program: two ends in one process, joined by a ring link. One SENDs a greeting, then WRITEs into the other's memory. Runs for anyone: no root, no hugepages, no network.
  *
- *     cc hello.c -luroce -o hello && ./hello */
+ *     cc hello.c $(pkg-config --cflags --libs uroce) -o hello && ./hello */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
