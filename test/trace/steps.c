@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each line of a trace does. The table at the end is the language; test/trace/README.md explains it. */
+#include "steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+struct name {
+	const char *name;
+	unsigned value;
+};
+
+static const struct name statuses[] = {
+	{ "SUCCESS", UROCE_WC_SUCCESS }, { "LOC_LEN_ERR", UROCE_WC_LOC_LEN_ERR }, { "LOC_QP_OP_ERR", UROCE_WC_LOC_QP_OP_ERR }, { "LOC_PROT_ERR", UROCE_WC_LOC_PROT_ERR },
+	{ "WR_FLUSH_ERR", UROCE_WC_WR_FLUSH_ERR }, { "BAD_RESP_ERR", UROCE_WC_BAD_RESP_ERR }, { "REM_INV_REQ_ERR", UROCE_WC_REM_INV_REQ_ERR }, { "REM_ACCESS_ERR", UROCE_WC_REM_ACCESS_ERR },
+	{ "REM_OP_ERR", UROCE_WC_REM_OP_ERR }, { "RETRY_EXC_ERR", UROCE_WC_RETRY_EXC_ERR }, { "RNR_RETRY_EXC_ERR", UROCE_WC_RNR_RETRY_EXC_ERR }, { "FATAL_ERR", UROCE_WC_FATAL_ERR }, { NULL, 0 },
+};
+static const struct name wc_opcodes[] = {
+	{ "SEND", UROCE_WC_SEND }, { "WRITE", UROCE_WC_WRITE }, { "READ", UROCE_WC_READ }, { "COMPARE_SWAP", UROCE_WC_COMPARE_SWAP }, { "FETCH_ADD", UROCE_WC_FETCH_ADD }, { "RECV", UROCE_WC_RECV },
+	{ "RECV_WRITE_WITH_IMM", UROCE_WC_RECV_WRITE_WITH_IMM }, { NULL, 0 },
+};
+static const struct name opcodes[] = {
+	{ "SEND", UROCE_OP_SEND }, { "SEND_IMM", UROCE_OP_SEND_WITH_IMM }, { "WRITE", UROCE_OP_WRITE }, { "WRITE_IMM", UROCE_OP_WRITE_WITH_IMM }, { "READ", UROCE_OP_READ },
+	{ "COMPARE_SWAP", UROCE_OP_COMPARE_SWAP }, { "FETCH_ADD", UROCE_OP_FETCH_ADD }, { NULL, 0 },
+};
+static const struct name events[] = {
+	{ "CQ_ERR", UROCE_EVENT_CQ_ERR }, { "QP_FATAL", UROCE_EVENT_QP_FATAL }, { "QP_REQ_ERR", UROCE_EVENT_QP_REQ_ERR }, { "QP_ACCESS_ERR", UROCE_EVENT_QP_ACCESS_ERR },
+	{ "COMM_EST", UROCE_EVENT_COMM_EST }, { "SQ_DRAINED", UROCE_EVENT_SQ_DRAINED }, { NULL, 0 },
+};
+
+static unsigned value_of(const struct name *names, const char *name)
+{
+	for (; names->name; names++)
+		if (!strcmp(names->name, name))
+			return names->value;
+	fail("no such name: %s", name);
+}
+
+static const char *name_of(const struct name *names, unsigned value)
+{
+	for (; names->name; names++)
+		if (names->value == value)
+			return names->name;
+	return "?";
+}
+
+/* ---- packets and time ---- */
+
+static void do_expect(struct world *w, struct line *l)
+{
+	uint32_t len = l->has_time ? world_wait(w, w->event_at + l->to_ns) : world_pull(w);
+	if (!len)
+		fail("no packet came");
+	if (w->now < w->event_at + l->from_ns)
+		fail("a packet came after %.3f us", (double)(w->now - w->event_at) / 1000);
+	packet_match(w, l, len);
+}
+
+static void do_inject(struct world *w, struct line *l)
+{
+	packet_inject(w, l);
+}
+
+static void do_skip(struct world *w, struct line *l)
+{
+	for (uint64_t i = parse_number(line_first(l)); i; i--)
+		if (!world_pull(w))
+			fail("%llu more should have come", (unsigned long long)i);
+}
+
+static void do_nothing(struct world *w, struct line *l)
+{
+	if (l->n)
+		world_run(w, w->now + parse_time(line_first(l)));
+	else if (world_pull(w))
+		fail("a packet came");
+}
+
+static void do_drop(struct world *w, struct line *l)
+{
+	const char *name = line_first(l);
+	if (strcmp(name, drop_name(w->last_drop)))
+		fail("the packet before counts as %s", drop_name(w->last_drop));
+}
+
+/* ---- work requests ---- */
+
+/* sge=OFFSET:LENGTH[,...], or one of at= and len=. */
+static unsigned read_sges(const struct world *w, struct line *l, struct uroce_sge *sge)
+{
+	const char *key = line_text(l, "lkey"), *list = line_text(l, "sge");
+	uint32_t lkey = world_key(w, key ? key : "main", false);
+	unsigned n = 0;
+	if (!list) {
+		const char *at = line_text(l, "at");
+		uint32_t len = (uint32_t)line_number(l, "len", 0);
+		sge[0] = (struct uroce_sge){ MEMORY_VA + (at ? parse_number(at) : 0), len, lkey };
+		return len ? 1 : 0;
+	}
+	for (char *end = (char *)list; n < 4 && *end; n++) {
+		uint64_t at = strtoull(end, &end, 0);
+		if (*end++ != ':')
+			fail("sge=OFFSET:LENGTH[,OFFSET:LENGTH...]");
+		sge[n] = (struct uroce_sge){ MEMORY_VA + at, (uint32_t)strtoull(end, &end, 0), lkey };
+		end += *end == ',';
+	}
+	return n;
+}
+
+static void do_post(struct world *w, struct line *l)
+{
+	struct uroce_sge sge[4];
+	struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)value_of(opcodes, line_first(l)), .sg_list = sge };
+	const char *va = line_text(l, "va");
+	bool is_cas = wr.opcode == UROCE_OP_COMPARE_SWAP;
+	uint64_t n = line_number(l, "n", 1);
+	int want = (int)line_number(l, "refused", 0);
+	wr.num_sge = read_sges(w, l, sge);
+	if (line_has(l, "inline")) /* inline data has real addresses */
+		for (unsigned i = 0; i < wr.num_sge; i++)
+			sge[i].addr += (uintptr_t)w->memory - MEMORY_VA;
+	wr.wr_id = line_number(l, "wr", 0);
+	wr.flags = (line_has(l, "unsignaled") ? 0 : UROCE_SEND_SIGNALED) | (line_has(l, "fence") ? UROCE_SEND_FENCE : 0) | (line_has(l, "inline") ? UROCE_SEND_INLINE : 0) |
+		   (line_has(l, "solicited") ? UROCE_SEND_SOLICITED : 0);
+	wr.imm = (uint32_t)line_number(l, "imm", 0);
+	wr.remote_addr = va ? world_va(va) : 0x7000;
+	wr.rkey = (uint32_t)line_number(l, "rkey", 0x1234);
+	wr.compare_add = line_number(l, is_cas ? "compare" : "add", 0);
+	wr.swap = line_number(l, "swap", 0);
+	for (; n; n--, wr.wr_id++) {
+		int rc = uroce_post_send(w->qp, &wr, 1);
+		if (rc != (want ? want : 1))
+			fail("uroce_post_send: %d", rc);
+	}
+}
+
+static void do_recv(struct world *w, struct line *l)
+{
+	struct uroce_sge sge[4];
+	uint64_t n = line_number(l, "n", 1);
+	int want = (int)line_number(l, "refused", 0);
+	struct uroce_recv_wr wr = { .wr_id = line_number(l, "wr", 0), .sg_list = sge };
+	wr.num_sge = read_sges(w, l, sge);
+	for (; n; n--, wr.wr_id++) {
+		int rc = uroce_post_recv(w->qp, &wr, 1);
+		if (rc != (want ? want : 1))
+			fail("uroce_post_recv: %d", rc);
+	}
+}
+
+/* ---- completions ---- */
+
+static void take_completion(struct world *w, struct line *l, struct uroce_cq *cq, struct uroce_wc *wc)
+{
+	uint64_t limit = w->event_at + l->to_ns;
+	int n = uroce_cq_poll(cq, wc, 1);
+	for (unsigned i = 0; !n && (i == 0 || w->now < limit); i++) {
+		if (world_step(w, limit > w->now ? limit : w->now))
+			fail("a packet came before the completion");
+		n = uroce_cq_poll(cq, wc, 1);
+	}
+	if (n != 1)
+		fail("no completion");
+	if (w->now < w->event_at + l->from_ns)
+		fail("the completion came after %.3f us", (double)(w->now - w->event_at) / 1000);
+}
+
+static void compare(struct line *l, const char *key, uint64_t got)
+{
+	uint64_t want = line_number(l, key, got);
+	if (want != got)
+		fail("%s should be %llu (0x%llx), is %llu (0x%llx)", key, (unsigned long long)want, (unsigned long long)want, (unsigned long long)got, (unsigned long long)got);
+}
+
+static void check_completion(struct world *w, struct line *l, struct uroce_cq *cq)
+{
+	struct uroce_wc wc;
+	take_completion(w, l, cq, &wc);
+	const char *status = line_text(l, "status"), *op = line_text(l, "op");
+	if (value_of(statuses, status ? status : "SUCCESS") != wc.status)
+		fail("the status is %s (%s), of wr %llu", name_of(statuses, wc.status), uroce_wc_cause_str(wc.vendor_error), (unsigned long long)wc.wr_id);
+	compare(l, "wr", wc.wr_id);
+	if (op && value_of(wc_opcodes, op) != wc.opcode)
+		fail("the operation is %s", name_of(wc_opcodes, wc.opcode));
+	compare(l, "len", wc.byte_len);
+	if (line_has(l, "imm")) {
+		if (!(wc.flags & UROCE_WC_HAS_IMM))
+			fail("it has no immediate data");
+		compare(l, "imm", wc.imm);
+	}
+	if (wc.qpn != uroce_qp_num(w->qp))
+		fail("it is of QP 0x%x", wc.qpn);
+}
+
+static void do_wc(struct world *w, struct line *l)
+{
+	uint64_t n = line_number(l, "n", 1);
+	if (n == 1) {
+		check_completion(w, l, w->send_cq);
+		return;
+	}
+	for (uint64_t first = line_number(l, "wr", 0), i = 0; i < n; i++) {
+		struct uroce_wc wc;
+		const char *status = line_text(l, "status");
+		take_completion(w, l, w->send_cq, &wc);
+		if (wc.wr_id != first + i || wc.status != value_of(statuses, status ? status : "SUCCESS"))
+			fail("completion %llu is wr %llu, %s", (unsigned long long)i, (unsigned long long)wc.wr_id, name_of(statuses, wc.status));
+	}
+}
+
+static void do_rwc(struct world *w, struct line *l)
+{
+	check_completion(w, l, w->recv_cq);
+}
+
+static void do_nowc(struct world *w, struct line *l)
+{
+	struct uroce_wc wc;
+	core_run(w->core, w->now);
+	if (uroce_cq_poll(w->send_cq, &wc, 1) || uroce_cq_poll(w->recv_cq, &wc, 1))
+		fail("wr %llu completed, %s", (unsigned long long)wc.wr_id, name_of(statuses, wc.status));
+}
+
+/* ---- the QP and what it stands on ---- */
+
+static void do_qp(struct world *w, struct line *l)
+{
+	world_open(w, l);
+}
+
+static void do_modify(struct world *w, struct line *l)
+{
+	struct uroce_qp_attr a = { 0 };
+	uint32_t mask = 0;
+	const char *state = line_text(l, "state");
+	int want = (int)line_number(l, "refused", 0);
+	if (state) {
+		a.state = world_state(state);
+		mask |= UROCE_QP_STATE;
+	}
+	a.sqd_async_notify = line_has(l, "notify");
+	mask |= a.sqd_async_notify ? UROCE_QP_EN_SQD_ASYNC_NOTIFY : 0;
+	const struct {
+		const char *name;
+		uint8_t *to;
+		uint32_t mask;
+	} bytes[] = {
+		{ "rd", &a.max_rd_atomic, UROCE_QP_MAX_RD_ATOMIC }, { "dest_rd", &a.max_dest_rd_atomic, UROCE_QP_MAX_DEST_RD_ATOMIC }, { "rnr_timer", &a.min_rnr_timer, UROCE_QP_MIN_RNR_TIMER },
+		{ "timeout", &a.timeout, UROCE_QP_TIMEOUT }, { "retry_cnt", &a.retry_cnt, UROCE_QP_RETRY_CNT }, { "rnr_retry", &a.rnr_retry, UROCE_QP_RNR_RETRY },
+	};
+	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		if (line_has(l, bytes[i].name)) {
+			*bytes[i].to = (uint8_t)line_number(l, bytes[i].name, 0);
+			mask |= bytes[i].mask;
+		}
+	if (line_has(l, "access")) {
+		a.access = (uint32_t)line_number(l, "access", 0);
+		mask |= UROCE_QP_ACCESS_FLAGS;
+	}
+	int rc = uroce_qp_modify(w->qp, &a, mask);
+	if (rc != want)
+		fail("uroce_qp_modify: %d", rc);
+}
+
+static void do_state(struct world *w, struct line *l)
+{
+	struct uroce_qp_attr a;
+	enum uroce_qp_state want = world_state(line_first(l));
+	if (uroce_qp_query(w->qp, &a) || a.state != want)
+		fail("the state is %u (0 RESET, 1 INIT, 2 RTR, 3 RTS, 4 SQD, 6 ERR)", a.state);
+	compare(l, "sq_psn", a.sq_psn);
+	compare(l, "rq_psn", a.rq_psn);
+}
+
+static void do_destroy(struct world *w, struct line *l)
+{
+	uroce_qp_destroy(w->qp);
+	w->qp = NULL;
+}
+
+static void do_event(struct world *w, struct line *l)
+{
+	struct uroce_async_event e;
+	unsigned want = value_of(events, line_first(l));
+	int rc = uroce_async_get_event(w->ctx, &e);
+	if (rc)
+		fail("no event: %d", rc);
+	if (e.type != want)
+		fail("the event is %s", name_of(events, e.type));
+}
+
+static void do_counter(struct world *w, struct line *l)
+{
+	uint64_t value[64];
+	const char *name;
+	int n = uroce_qp_counters(w->qp, value, 64);
+	for (int i = 0; i < n && (name = uroce_qp_counter_name((unsigned)i)); i++)
+		if (line_has(l, name))
+			compare(l, name, value[i]);
+}
+
+static void do_dereg(struct world *w, struct line *l)
+{
+	int i = world_mr(line_first(l));
+	if (i < 0 || uroce_mr_deregister(w->mr[i]))
+		fail("no such MR");
+	w->mr[i] = NULL;
+}
+
+/* mem at=N len=N is=BYTE | same | word=N | set=BYTE | setword=N */
+static void do_mem(struct world *w, struct line *l)
+{
+	uint32_t at = (uint32_t)line_number(l, "at", 0), len = (uint32_t)line_number(l, "len", 8);
+	uint64_t word;
+	if (at > MEMORY_BYTES || len > MEMORY_BYTES - at)
+		fail("there are %u bytes of memory", MEMORY_BYTES);
+	bool is_same = line_has(l, "same"), is_byte = line_has(l, "is");
+	uint8_t want = is_byte ? (uint8_t)line_number(l, "is", 0) : 0;
+	if (line_has(l, "set"))
+		memset(w->memory + at, (int)line_number(l, "set", 0), len);
+	if (line_has(l, "setword")) {
+		word = line_number(l, "setword", 0);
+		memcpy(w->memory + at, &word, sizeof(word));
+	}
+	for (uint32_t i = 0; i < len; i++) {
+		uint8_t got = w->memory[at + i];
+		if ((is_same && got != pattern_at(at + i)) || (is_byte && got != want))
+			fail("byte 0x%x is 0x%02x", at + i, got);
+	}
+	if (line_has(l, "word")) {
+		memcpy(&word, w->memory + at, sizeof(word));
+		compare(l, "word", word);
+	}
+}
+
+/* ---- the language ---- */
+
+static const struct {
+	const char *verb;
+	void (*run)(struct world *w, struct line *l);
+	bool is_late; /* the burst goes on: packets before it have not arrived yet */
+} verbs[] = {
+	{ "qp", do_qp }, { ">", do_expect }, { "<", do_inject }, { "<&", do_inject, true }, { "skip", do_skip }, { "nothing", do_nothing }, { "drop", do_drop }, { "post", do_post }, { "recv", do_recv },
+	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "event", do_event }, { "counter", do_counter },
+	{ "dereg", do_dereg }, { "mem", do_mem },
+};
+
+void step_run(struct world *w, struct line *l)
+{
+	for (unsigned i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(l->verb, verbs[i].verb))
+			continue;
+		if (!w->core && verbs[i].run != do_qp)
+			fail("a script begins with a qp line");
+		if (!verbs[i].is_late)
+			world_flush(w);
+		if (l->has_time && verbs[i].run != do_expect && verbs[i].run != do_wc && verbs[i].run != do_rwc)
+			world_run(w, w->event_at + l->from_ns);
+		verbs[i].run(w, l);
+		line_finish(l);
+		w->event_at = w->now;
+		return;
+	}
+	fail("no verb %s", l->verb);
+}
+
+void step_end(struct world *w)
+{
+	static struct line end = { .text = "(end of the script)", .verb = "end" };
+	struct uroce_async_event e;
+	world_flush(w);
+	if (world_pull(w))
+		fail("a packet came");
+	do_nowc(w, &end);
+	if (!uroce_async_get_event(w->ctx, &e))
+		fail("event %s", name_of(events, e.type));
+}
