@@ -91,15 +91,79 @@ static void use_ports(void *arg)
 	CHECK(rte_lcore_count() == 1);
 }
 
+/* Cuts what has come into a chain of three: 40 bytes of headers, half of the rest, the other half. */
+static struct rte_mbuf *make_chain(struct rte_mbuf *m)
+{
+	uint16_t half = (uint16_t)((m->data_len - 40) / 2);
+	const uint16_t len[3] = { 40, half, (uint16_t)(m->data_len - 40 - half) };
+	const char *from = rte_pktmbuf_mtod(m, const char *);
+	struct rte_mbuf *head = NULL;
+	for (int i = 0; i < 3; from += len[i++]) {
+		struct rte_mbuf *piece = rte_pktmbuf_alloc(pool);
+		CHECK(piece);
+		memcpy(rte_pktmbuf_append(piece, len[i]), from, len[i]);
+		if (!head)
+			head = piece;
+		else
+			CHECK(!rte_pktmbuf_chain(head, piece));
+	}
+	rte_pktmbuf_free(m);
+	return head;
+}
+
+static uint16_t chain_all(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n, uint16_t room, void *arg)
+{
+	for (uint16_t i = 0; i < n; i++)
+		pkts[i] = make_chain(pkts[i]);
+	*(uint64_t *)arg += n;
+	return n;
+}
+
+static void receive_chains(void *arg)
+{
+	uint16_t port[2];
+	uint64_t chained[2] = { 0 };
+	struct side s[2];
+	char device[2][64];
+	make_ports(port);
+	for (int i = 0; i < 2; i++) {
+		CHECK(rte_eth_add_rx_callback(port[i], 1, chain_all, &chained[i]));
+		snprintf(device[i], sizeof(device[i]), "inline:port=%u,queue=1,ip=10.5.0.%d/24", port[i], i + 1);
+		side_open(&s[i], device[i]);
+	}
+	struct side_card card[2] = { side_card(&s[0]), side_card(&s[1]) };
+	side_connect(&s[0], &card[1], 0);
+	side_connect(&s[1], &card[0], 0);
+	for (uint32_t round = 0; round < 100; round++) {
+		side_fill(&s[0], 0, 100000, round);
+		side_post_write(&s[0], 1, 0, 100000, &card[1], 0);
+		side_wait(&s[0], &s[1], 1);
+		side_check(&s[1], 0, 100000, round);
+	}
+	CHECK(chained[1] > 9000 && chained[0] > 100);
+	for (int i = 0; i < 2; i++) {
+		const struct drop_counters *drops = core_drops(engine_core(s[i].engine));
+		CHECK(drops->count[DROP_ICRC] == 0 && drops->count[DROP_PSN_AHEAD] == 0);
+		side_close(&s[i]);
+	}
+}
+
 static void test_ports_of_the_program(void **state)
 {
 	assert_int_equal(side_child(use_ports, NULL), 0);
+}
+
+/* known-bugs: 56 */
+static void test_chained_mbufs(void **state)
+{
+	assert_int_equal(side_child(receive_chains, NULL), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ports_of_the_program),
+		cmocka_unit_test(test_chained_mbufs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
