@@ -69,7 +69,7 @@ static void put_send(const struct end *e, uint32_t index, struct batch *b, uint3
 	bool is_local = s->is_mistaken && e->plan->mistake == MISTAKE_LOCAL_KEY;
 	b->send[i] = (struct uroce_send_wr){
 		.wr_id = end_wr_id(false, index), .sg_list = b->sge[i], .num_sge = s->pieces, .opcode = s->opcode, .flags = s->flags, .imm = s->imm, .remote_addr = e->peer->target_iova + s->remote_offset,
-		.rkey = uroce_mr_rkey(e->peer->target), .compare_add = s->compare_add, .swap = s->swap,
+		.rkey = e->peer->target_rkey, .compare_add = s->compare_add, .swap = s->swap,
 	};
 	if (s->flags & UROCE_SEND_INLINE)
 		put_inline(e, s, b->inline_bytes[i], b->sge[i]);
@@ -150,6 +150,22 @@ static bool poll_cqs(struct actor *a)
 	return has_any;
 }
 
+/* Drained: on with it. The side that has meanwhile gone to ERR stays there. */
+static void on_drained(struct actor *a, struct uroce_qp *qp)
+{
+	struct uroce_qp_attr to_rts = { .state = UROCE_QP_RTS }, now;
+	for (unsigned i = 0; i < a->ends; i++) {
+		struct end *e = a->end[i];
+		if (e->qp != qp)
+			continue;
+		if (!e->is_draining)
+			verdict_fail(a->verdict, "%s: drained, but was not asked to", e->name);
+		e->is_draining = false;
+		if (uroce_qp_query(qp, &now) || (now.state == UROCE_QP_SQD && uroce_qp_modify(qp, &to_rts, UROCE_QP_STATE)))
+			verdict_fail(a->verdict, "%s: cannot go back to RTS", e->name);
+	}
+}
+
 static void take_events(struct actor *a)
 {
 	struct uroce_async_event e;
@@ -157,9 +173,25 @@ static void take_events(struct actor *a)
 	a->seen_events = sim_host_events(a->host);
 	while (a->channel && !uroce_channel_get_event(a->channel, &cq))
 		uroce_cq_ack_events(cq, 1);
-	while (!uroce_async_get_event(a->ctx, &e))
+	while (!uroce_async_get_event(a->ctx, &e)) {
 		if (e.type == UROCE_EVENT_CQ_ERR || e.type >= UROCE_EVENT_DEVICE_FATAL)
 			verdict_fail(a->verdict, "event %d of the device", e.type);
+		if (e.type == UROCE_EVENT_SQ_DRAINED)
+			on_drained(a, e.qp);
+	}
+}
+
+static void drain(struct end *e, uint64_t now_ns)
+{
+	struct uroce_qp_attr to_sqd = { .state = UROCE_QP_SQD, .sqd_async_notify = true }, now;
+	if (!e->qp || e->is_drained || now_ns < e->plan->drain_ns)
+		return;
+	e->is_drained = true;
+	if (uroce_qp_query(e->qp, &now) || now.state != UROCE_QP_RTS)
+		return;
+	e->is_draining = true;
+	if (uroce_qp_modify(e->qp, &to_sqd, UROCE_QP_STATE | UROCE_QP_EN_SQD_ASYNC_NOTIFY))
+		verdict_fail(e->actor->verdict, "%s: cannot be drained", e->name);
 }
 
 static void strike(struct end *e, uint64_t now_ns)
@@ -178,11 +210,22 @@ static void strike(struct end *e, uint64_t now_ns)
 		e->qp = NULL;
 		e->is_gone = true;
 	}
+	if (p->peer_mistake == MISTAKE_REVOKED && !e->is_revoked) {
+		e->is_revoked = true;
+		uroce_mr_deregister(e->target);
+		e->target = NULL;
+	}
 }
 
 static bool has_to_post(const struct end *e)
 {
 	return e->qp && (e->steps_posted < e->plan->steps || e->receives_posted < check_receives_offered(e));
+}
+
+/* Something is to happen at its time. */
+static bool has_to_act(const struct end *e)
+{
+	return e->plan->mistake_ns || (e->plan->drain_ns && !e->is_drained);
 }
 
 /* Armed, looked at once more, and nothing to post: until an event. */
@@ -191,7 +234,7 @@ static void wait_for_event(struct actor *a)
 	if (!a->channel)
 		return;
 	for (unsigned i = 0; i < a->ends; i++)
-		if (has_to_post(a->end[i]) || a->end[i]->plan->mistake_ns)
+		if (has_to_post(a->end[i]) || has_to_act(a->end[i]))
 			return;
 	for (unsigned c = 0; c < a->cqs; c++)
 		uroce_cq_arm(a->cq[c], false);
@@ -210,6 +253,8 @@ void actor_act(void *actor, uint64_t now_ns)
 		struct end *e = a->end[i];
 		if (e->plan->mistake_ns)
 			strike(e, now_ns);
+		if (e->plan->drain_ns)
+			drain(e, now_ns);
 		if (!e->plan->posts_late || rng_below(&a->rng, 4) == 0)
 			is_busy |= post_receives(e, 1 + (uint32_t)rng_below(&a->rng, e->plan->batch));
 		is_busy |= post_sends(e, 1 + (uint32_t)rng_below(&a->rng, e->plan->batch));

@@ -31,11 +31,13 @@ struct end {
 	struct uroce_mr *source, *landing, *target;
 	uint8_t *local, *target_memory;
 	uint64_t local_iova, target_iova;
+	uint32_t target_rkey;
 	uint32_t steps_posted, steps_done;       /* done: completed, or passed over as unsignaled */
-	uint32_t receives_posted, receives_done;
+	uint32_t receives_posted, receives_done, receives_good;
 	uint32_t failed_step;           /* first that completed in error; NO_INDEX */
 	bool has_failed_receive;
-	bool is_stopped, is_gone;
+	bool is_stopped, is_gone, is_revoked;
+	bool is_drained, is_draining;   /* was taken to SQD; and is on the way there */
 	uint32_t post_again;            /* sends and receives that found a full queue: for statistics */
 };
 

@@ -15,6 +15,7 @@ const struct mistake_row mistake_rows[MISTAKES] = {
 	[MISTAKE_LOCAL_KEY] = { "local key", UROCE_WC_LOC_PROT_ERR, UROCE_WC_SUCCESS, false, false },
 	[MISTAKE_RECEIVE_KEY] = { "receive's key", UROCE_WC_REM_OP_ERR, UROCE_WC_LOC_PROT_ERR, true, false },
 	[MISTAKE_RNR] = { "no receive", UROCE_WC_RNR_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, false },
+	[MISTAKE_REVOKED] = { "memory revoked", UROCE_WC_REM_ACCESS_ERR, UROCE_WC_SUCCESS, true, true },
 	[MISTAKE_PEER_GONE] = { "peer gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
 	[MISTAKE_HOST_GONE] = { "host gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
 	[MISTAKE_STOPPED] = { "stopped", UROCE_WC_WR_FLUSH_ERR, UROCE_WC_SUCCESS, false, true },
@@ -44,8 +45,12 @@ static uint64_t pick(struct rng *r, const uint64_t *of, unsigned n)
 static void make_fault(char to[128], struct rng *r, enum plan_faults faults)
 {
 	unsigned n = faults == PLAN_FAULTS_HEAVY ? 30 : 4; /* in a thousand */
-	if (faults == PLAN_FAULTS_NONE || rng_below(r, 4) == 0)
+	if (rng_below(r, 4) == 0)
 		return;
+	if (faults == PLAN_FAULTS_NONE) { /* nothing that loses or reorders */
+		snprintf(to, 128, "ce:20%%/delay:0us:%uns/seed:%u/limit:32768", (unsigned)rng_below(r, 3000), (unsigned)rng_below(r, 1000000));
+		return;
+	}
 	snprintf(to, 128, "drop:0.%03u/dup:0.%03u/reorder:0.%03u:%u:%uus/corrupt:0.%03u:%u/ce:1%%/delay:0us:%uns/seed:%u/limit:8192", (unsigned)rng_below(r, n), (unsigned)rng_below(r, n * 2), (unsigned)rng_below(r, n * 3),
 		1 + (unsigned)rng_below(r, 16), 1 + (unsigned)rng_below(r, 200), (unsigned)rng_below(r, n / 2), 1 + (unsigned)rng_below(r, 3), (unsigned)rng_below(r, 3000), (unsigned)rng_below(r, 1000000));
 }
@@ -68,8 +73,9 @@ static void make_host(struct plan *p, struct plan_host *h, struct rng *r, const 
 	make_fault(h->fault_in, r, p->faults);
 	if (!fixed->fault)
 		return;
-	snprintf(h->fault_out, sizeof(h->fault_out), "%s", strcmp(fixed->fault, "none") ? fixed->fault : "");
-	snprintf(h->fault_in, sizeof(h->fault_in), "%s", h->fault_out);
+	const char *fault = strcmp(fixed->fault, "none") ? fixed->fault : "";
+	snprintf(h->fault_out, sizeof(h->fault_out), "%s", fault);
+	snprintf(h->fault_in, sizeof(h->fault_in), "%s", fault);
 }
 
 /* ---- connections ---- */
@@ -108,11 +114,12 @@ static void make_style(struct plan_end *e, struct rng *r)
 	e->posts_late = rng_below(r, 3) == 0;
 	e->gap_ns = PICK(r, 200, 2000, 20000);
 	e->batch = (uint32_t)PICK(r, 1, 3, 8, 32);
+	e->drain_ns = rng_below(r, 5) ? 0 : 1000000 + rng_below(r, 300000);
 }
 
 static enum mistake choose_mistake(const struct plan *p, const struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
 {
-	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_PEER_GONE, MISTAKE_STOPPED };
+	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED };
 	uint64_t chance = rng_below(r, 4), which = rng_below(r, sizeof(choices) / sizeof(choices[0]));
 	if (fixed->no_mistakes)
 		return MISTAKE_NONE;
@@ -135,7 +142,6 @@ static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, con
 	for (unsigned i = 0; i < 2; i++) {
 		make_style(&pair->end[i], r);
 		make_attr(p, pair, &pair->end[i], r);
-		pair->end[i].mistake_ns = p->dead_ns;
 		pair->end[i].mistake_step = NO_INDEX;
 	}
 	program_make(pair, mistake, p->faults == PLAN_FAULTS_NONE, r);

@@ -24,6 +24,7 @@ enum mistake {
 	MISTAKE_LOCAL_KEY,
 	MISTAKE_RECEIVE_KEY,  /* the receive's local key is wrong */
 	MISTAKE_RNR,          /* the receive never comes, and rnr_retry is finite */
+	MISTAKE_REVOKED,      /* the peer deregisters its target memory in the middle */
 	MISTAKE_PEER_GONE,    /* the peer's QP is destroyed in the middle */
 	MISTAKE_HOST_GONE,    /* a host's cables are cut in the middle */
 	MISTAKE_STOPPED,      /* the program itself takes the QP to ERR in the middle */
@@ -86,7 +87,8 @@ struct plan_end {
 	enum mistake mistake;       /* its own */
 	enum mistake peer_mistake;
 	uint32_t mistake_step;      /* NO_INDEX: whenever, or never */
-	uint64_t mistake_ns;        /* a vague one */
+	uint64_t mistake_ns;        /* when a vague one strikes; 0: none does */
+	uint64_t drain_ns;          /* goes to SQD then, and back to RTS when it is told that it is drained; 0: does not */
 	bool is_exact;              /* a mistake strikes at its step and no other */
 };
 #define PLAN_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)

@@ -9,6 +9,7 @@
 
 #define SOURCE_BYTES (96u << 10)
 #define LEN_MAX (64u << 10)
+#define STEPS_MAX 240u
 #define EXTRA_RECEIVES 3u
 #define READS_MAX 64u
 
@@ -366,7 +367,7 @@ static void make_direction(struct maker *m, uint32_t steps, enum mistake mistake
 
 static uint32_t choose_steps(struct rng *r)
 {
-	return (uint32_t)rng_below(r, is_one_in(r, 4) ? 100 : 24);
+	return (uint32_t)rng_below(r, is_one_in(r, 4) ? STEPS_MAX : 60);
 }
 
 /* Short timeouts where one is waited for; receives in time where their lateness would be a mistake too. */
@@ -377,13 +378,14 @@ static void suit_attrs(struct plan_pair *pair, enum mistake mistake, struct rng 
 		if (mistake == MISTAKE_RNR) {
 			e->attr.rnr_retry = (uint8_t)rng_below(r, 4);
 			e->posts_late = false;
-			e->cap.max_recv_wr = 128;
+			e->cap.max_recv_wr = STEPS_MAX + EXTRA_RECEIVES;
 		}
 		if (mistake_rows[mistake].is_vague && mistake != MISTAKE_STOPPED) /* whoever is stopped has still to survive the faults before */
 			e->attr.retry_cnt = 2;
-		if (mistake_rows[mistake].is_vague && mistake != MISTAKE_HOST_GONE)
-			e->mistake_ns = 1000000 + rng_below(r, 500000);
 	}
+	/* both sides know when: it is the one that does it, or the other */
+	pair->end[0].mistake_ns = mistake_rows[mistake].is_vague && mistake != MISTAKE_HOST_GONE ? 1000000 + rng_below(r, 500000) : 0;
+	pair->end[1].mistake_ns = pair->end[0].mistake_ns;
 }
 
 void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, struct rng *r)

@@ -120,6 +120,7 @@ static void add_memory(struct run *r, struct end *e)
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->target_memory, p->target_bytes, e->target_iova,
 		UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC, &e->target), "MR", e->name);
+	e->target_rkey = e->target ? uroce_mr_rkey(e->target) : 0;
 }
 
 static void add_end(struct run *r, unsigned pair, unsigned side)

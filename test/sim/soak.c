@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,9 @@ int main(int argc, char **argv)
 	int rc = parse_options(&o, argc, argv);
 	if (rc)
 		return rc == 1 ? 0 : rc;
+	/* memory of one run serves the next: half of the time would go into page faults */
+	mallopt(M_MMAP_THRESHOLD, 1 << 28);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	for (; done < o.runs && failures < o.keep_going; done++)
 		failures += !run_seed(&o, argv[0], o.first + done, &sum);
 	printf("%" PRIu64 " runs, %" PRIu64 " failed; %" PRIu64 " WRs, %" PRIu64 " frames, %.1f virtual seconds\n", done, failures, sum.wrs, sum.world.frames, (double)sum.virtual_ns / 1e9);
