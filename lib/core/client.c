@@ -77,14 +77,19 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 	free(p);
 }
 
-/* Takes a CQ out of the list of those whose arm word is to be looked at. */
-static void undirty(struct core *c, struct cq *cq)
+static void unlink_from(struct cq **at, const struct cq *cq)
 {
-	struct cq **at = &c->env.dirty;
 	while (*at && *at != cq)
 		at = &(*at)->next_dirty;
 	if (*at)
 		*at = cq->next_dirty;
+}
+
+/* Takes a CQ out of the lists of those that may have an event coming. */
+static void undirty(struct core *c, struct cq *cq)
+{
+	unlink_from(&c->env.dirty, cq);
+	unlink_from(&c->late, cq);
 }
 
 static void destroy_cq(struct core_client *k, uint32_t handle, struct completion_queue *q)

@@ -264,6 +264,8 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 	struct completion_queue *send = handles_get(&k->cqs, req->create_qp.send_cq), *recv = handles_get(&k->cqs, req->create_qp.recv_cq);
 	if (!pd || !send || !recv)
 		return client_refuse(rep, -ENOENT, "no such %s", !pd ? "PD" : !send ? "send CQ" : "receive CQ");
+	if (send->cq.is_overrun || recv->cq.is_overrun)
+		return client_refuse(rep, -EINVAL, "the CQ has overrun; destroy it and make a larger one");
 	if (req->create_qp.service != ABI_SERVICE_RC)
 		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) is", req->create_qp.service);
 	int rc = check_cap(&req->create_qp.cap, rep);

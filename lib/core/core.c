@@ -118,6 +118,7 @@ void core_run(struct core *c, uint64_t now_ns)
 {
 	c->env.now_ns = now_ns;
 	dispatch_loop(c);
+	schedule_retry_events(c);
 	wheel_run(c->env.wheel, now_ns);
 	doorbell_scan(c);
 	if (c->has_overrun)
@@ -127,9 +128,10 @@ void core_run(struct core *c, uint64_t now_ns)
 
 uint64_t core_next(const struct core *c)
 {
-	if (c->env.ready.head || c->loop.head != c->loop.tail || c->has_overrun || c->env.dirty || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
+	if (c->env.ready.head || c->loop.head != c->loop.tail || c->has_overrun || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
 		return c->env.now_ns;
-	return wheel_next(c->env.wheel);
+	uint64_t at = wheel_next(c->env.wheel);
+	return c->late && c->late_at < at ? c->late_at : at;
 }
 
 void core_set_sleeping(struct core *c, bool sleeping)

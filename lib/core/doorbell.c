@@ -78,7 +78,7 @@ void doorbell_forget(struct core *c, struct qp *q)
 
 static void scan_lingering(struct core *c)
 {
-	for (uint32_t i = 0; i < c->lingering;) {
+	for (uint32_t i = c->lingering; i-- > 0;) { /* from the end: what is added in here is looked at in the next round */
 		struct qp *q = c->linger[i];
 		if (atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire) != q->req.taken) {
 			drop_lingering(c, i);
@@ -87,8 +87,6 @@ static void scan_lingering(struct core *c)
 			drop_lingering(c, i);
 			if (stop_looking(q))
 				qp_on_doorbell(q);
-		} else {
-			i++;
 		}
 	}
 }

@@ -30,6 +30,8 @@ struct core {
 	struct qp *linger[LINGER_MAX];
 	uint32_t lingering;
 	bool has_overrun; /* some CQ, since the last core_run */
+	struct cq *late;  /* CQs whose event found the pipe full; through next_dirty, is_dirty set */
+	uint64_t late_at;
 	struct core_client *clients;
 	struct core_stats stats;
 	struct modify_limits limits;
@@ -90,6 +92,7 @@ struct core_client {
 void dispatch_loop(struct core *c);
 
 /* schedule.c */
+void schedule_retry_events(struct core *c);
 void schedule_notify(struct core *c);
 
 /* doorbell.c */

@@ -5,6 +5,7 @@
 #include "machine.h"
 
 #define TURN 16u          /* packets of one QP before the next has its turn */
+#define LATE_NS 1000000u  /* until an event that found its pipe full is tried again */
 #define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
 
 static struct qp *take_ready(struct core *c)
@@ -62,16 +63,37 @@ static void sent(struct core *c, struct outlet *o, bool is_local, const uint8_t 
 	c->stats.tx_bytes += len;
 }
 
+/* Puts those that found no buffer back in front, in their order. */
+static void give_back(struct core *c, struct qp_list *held)
+{
+	struct qp_list *l = &c->env.ready;
+	if (!held->head)
+		return;
+	held->tail->ready_next = l->head;
+	l->head = held->head;
+	if (!l->tail)
+		l->tail = held->tail;
+}
+
+static void hold(struct qp_list *held, struct qp *q)
+{
+	q->is_ready = true;
+	q->ready_next = NULL;
+	if (held->tail)
+		held->tail->ready_next = q;
+	else
+		held->head = q;
+	held->tail = q;
+}
+
 /* false: it has more to send, but no buffer was left. */
 static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 {
 	bool is_local = q->has_ah && q->ah.is_local;
 	for (unsigned i = 0; i < TURN; i++) {
 		uint8_t *frame = next_buffer(c, o, is_local);
-		if (!frame) {
-			qp_wake(q);
+		if (!frame)
 			return false;
-		}
 		uint32_t len = qp_tx(q, frame);
 		if (!len)
 			return true;
@@ -84,6 +106,7 @@ static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)
 {
 	struct outlet o = { frames, n, 0 };
+	struct qp_list held = { NULL, NULL };
 	unsigned stuck = 0;
 	uint32_t len;
 	c->env.now_ns = now_ns;
@@ -94,8 +117,12 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 		struct qp *q = take_ready(c);
 		if (!q)
 			break;
-		stuck = take_turn(c, q, &o) ? 0 : stuck + 1;
+		if (take_turn(c, q, &o))
+			continue;
+		hold(&held, q);
+		stuck++;
 	}
+	give_back(c, &held);
 	c->stats.tx_packets += o.used;
 	schedule_notify(c);
 	return o.used;
@@ -110,6 +137,20 @@ static void notify(struct core *c, struct cq *cq)
 	cq->is_event_due = h->channel_write(h->arg, cq->event_fd, &cq->cookie, sizeof(cq->cookie)) != 0;
 }
 
+void schedule_retry_events(struct core *c)
+{
+	struct cq *cq = c->late;
+	if (!cq || c->env.now_ns < c->late_at)
+		return;
+	c->late = NULL;
+	while (cq) {
+		struct cq *next = cq->next_dirty;
+		cq->is_dirty = false;
+		env_mark_dirty(&c->env, cq);
+		cq = next;
+	}
+}
+
 void schedule_notify(struct core *c)
 {
 	struct cq *cq = c->env.dirty;
@@ -118,8 +159,12 @@ void schedule_notify(struct core *c)
 		struct cq *next = cq->next_dirty;
 		cq->is_dirty = false;
 		notify(c, cq);
-		if (cq->is_event_due) /* the pipe is full: again in the next round, so the wake-up is late but never lost */
-			env_mark_dirty(&c->env, cq);
+		if (cq->is_event_due) { /* the pipe is full: again in a while, so the wake-up is late but never lost */
+			cq->is_dirty = true;
+			cq->next_dirty = c->late;
+			c->late = cq;
+			c->late_at = c->env.now_ns + LATE_NS;
+		}
 		cq = next;
 	}
 }

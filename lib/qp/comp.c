@@ -31,18 +31,13 @@ static void take_credits(struct qp *q, const struct aeth *a)
 		q->comp.lsn = (a->msn + credits_of[code]) & PSN_MASK;
 }
 
-static void retire_oldest(struct qp *q)
-{
-	qp_complete_send(q, inflight_retire(&q->flight), success);
-	req_on_retired(q, 1);
-}
-
 /* Acknowledges everything before `end`, which is at most the frontier. false: it stopped at a READ or atomic that still waits for its responses. */
 static bool acknowledge(struct qp *q, struct psn end)
 {
 	struct inflight *f = &q->flight;
 	struct psn before = f->una;
 	bool is_whole = true;
+	uint32_t retired = 0;
 	while (f->oldest && !psn_is_equal(f->una, end)) {
 		struct wr *w = f->oldest;
 		uint32_t left = (wr_end(w).v - f->una.v) & PSN_MASK, covered = (end.v - f->una.v) & PSN_MASK;
@@ -54,12 +49,16 @@ static bool acknowledge(struct qp *q, struct psn end)
 			inflight_acked(f, end);
 			break;
 		}
-		retire_oldest(q);
+		qp_complete_send(q, inflight_retire(f), success);
+		retired++;
 	}
 	if (!psn_is_equal(f->una, before)) {
-		retry_on_progress(q);
+		if (retry_on_progress(q))
+			req_on_lost(q);
 		qp_wake(q);
 	}
+	if (retired)
+		req_on_retired(q, retired);
 	return is_whole;
 }
 
@@ -185,10 +184,12 @@ static void advance(struct qp *q, struct wr *w, bool ends_request)
 	if (ends_request)
 		req_on_answered(q);
 	struct psn next = psn_add(q->flight.una, 1);
-	if (psn_is_equal(next, wr_end(w)))
-		retire_oldest(q);
-	else
+	if (psn_is_equal(next, wr_end(w))) {
+		qp_complete_send(q, inflight_retire(&q->flight), success);
+		req_on_retired(q, 1);
+	} else {
 		inflight_acked(&q->flight, next);
+	}
 	retry_on_progress(q);
 	qp_wake(q);
 }

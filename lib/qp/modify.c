@@ -239,6 +239,8 @@ static int prepare(struct qp *q, const struct abi_qp_attr *a, uint32_t mask, cha
 {
 	if (q->state == ABI_QP_SQD && (mask & ABI_QP_AV) && q->flight.oldest)
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing the path", q->qpn);
+	if (q->state == ABI_QP_SQD && (mask & ABI_QP_MAX_QP_RD_ATOMIC) && q->flight.oldest)
+		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing max_rd_atomic", q->qpn);
 	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC) {
 		int rc = replay_resize(&q->out.replay, a->max_dest_rd_atomic);
 		if (rc)
@@ -266,6 +268,8 @@ int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const
 	rc = prepare(q, attr, mask, text, len);
 	if (rc)
 		return rc;
+	if (to == ABI_QP_SQD && q->state == ABI_QP_RTS)
+		q->attr.sqd_async_notify = 0; /* unless asked for this time */
 	store_attrs(&q->attr, attr, mask);
 	if (mask & (ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY))
 		retry_configure(q);

@@ -15,6 +15,8 @@
 #include "resp.h"
 #include "retry.h"
 
+#define ANSWERS_IN_A_ROW 8u
+
 static const struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 
 struct wr *wr_alloc(struct qp_env *env, uint32_t body_bytes)
@@ -133,10 +135,9 @@ void qp_reset(struct qp *q)
 
 static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, struct failure f)
 {
-	bool was_overrun = cq->is_overrun;
 	struct abi_cqe *c = cq_reserve(cq);
 	if (!c) {
-		if (!was_overrun)
+		if (q->state != ABI_QP_ERR) /* there it has been told */
 			q->env->on_cq_overrun(q->env, cq);
 		return NULL;
 	}
@@ -316,7 +317,13 @@ enum drop qp_rx(struct qp *q, const struct packet *p)
 uint32_t qp_tx(struct qp *q, uint8_t *frame)
 {
 	uint32_t len = 0;
-	if (reply_is_due(q))
+	if (!reply_is_due(q))
+		return req_tx(q, frame);
+	if (++q->out.in_a_row >= ANSWERS_IN_A_ROW) { /* a peer that READs all the time must not keep us from asking */
+		q->out.in_a_row = 0;
+		len = req_tx(q, frame);
+	}
+	if (!len)
 		len = reply_tx(q, frame);
 	return len ? len : req_tx(q, frame);
 }

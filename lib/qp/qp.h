@@ -44,6 +44,7 @@ struct comp {
 /* Responder: executes requests. */
 struct resp {
 	struct psn epsn;          /* expected */
+	struct psn ack_psn;       /* of the last SEND or WRITE packet: what an ACK says, so that it covers no READ or atomic after it */
 	uint32_t msn;
 	uint8_t message;          /* enum message in progress, valid with in_message */
 	bool in_message;
@@ -65,6 +66,7 @@ struct out {
 	bool is_nak_due;
 	bool is_last;             /* the NAK ends the QP: nothing comes after it */
 	uint8_t nak_syndrome;
+	uint8_t in_a_row;         /* answers sent since a request had its chance */
 	struct psn nak_psn;
 };
 
@@ -78,9 +80,12 @@ struct retry {
 	uint64_t sampled_at;      /* 0: no RTT sample under way */
 	uint32_t srtt_ns, rttvar_ns;
 	struct psn sample_psn;
+	struct psn probe_psn;     /* what the last probe carried, with is_probe_out */
 	uint8_t timeouts, rnrs;   /* used without progress */
 	uint8_t max_timeouts, max_rnrs;
 	bool is_probed;           /* this flight had its probe */
+	bool is_probe_out;
+	uint8_t probes_alone;     /* running: what a probe carried was acknowledged, and nothing after it */
 };
 
 struct recv_queue {

@@ -19,8 +19,9 @@ int replay_resize(struct replay *r, uint32_t room)
 {
 	struct replay_record *record = NULL;
 	uint32_t kept = r->count < room ? r->count : room;
-	if (r->pending > kept)
-		return -EBUSY;
+	for (uint32_t i = 0; i < r->count - kept; i++)
+		if (record_at(r, i)->is_pending)
+			return -EBUSY;
 	if (room && !(record = calloc(room, sizeof(*record))))
 		return -ENOMEM;
 	struct replay fresh = { .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0 };
@@ -47,8 +48,10 @@ struct replay_record *replay_push(struct replay *r)
 	if (!r->room)
 		return NULL;
 	if (r->count == r->room) {
-		if (record_at(r, 0)->is_pending)
+		struct replay_record *oldest = record_at(r, 0);
+		if (oldest->is_pending && !oldest->was_answered)
 			return NULL;
+		replay_done(r, oldest);
 		r->count--;
 	}
 	r->newest = r->newest + 1 >= r->room ? 0 : r->newest + 1;
@@ -91,6 +94,7 @@ void replay_done(struct replay *r, struct replay_record *rec)
 {
 	r->pending -= rec->is_pending;
 	rec->is_pending = false;
+	rec->was_answered = true;
 	if (rec == r->due)
 		r->due = r->pending ? find_pending(r, rec) : NULL;
 }

@@ -15,6 +15,7 @@ struct replay_record {
 	uint32_t msn;        /* after the request: every answer to it carries this one */
 	bool is_atomic;
 	bool is_pending;     /* answers are due, from `from` on */
+	bool was_answered;   /* in full, once: what is pending is a repetition */
 	uint32_t rkey;
 	uint32_t from;       /* READ: psn offset of the (repeated) request that is being answered: its first response is a FIRST or ONLY */
 	uint32_t next;       /* READ: psn offset of the next response */
@@ -37,7 +38,8 @@ struct replay {
 /* room 0 is allowed: then nothing can be recorded. The newest records stay. 0; -EBUSY: more answers are due than that; -ENOMEM. */
 int replay_resize(struct replay *r, uint32_t room);
 void replay_free(struct replay *r);
-/* A slot for a new request, made pending by the caller through replay_mark; NULL when the peer has more outstanding than it may: the oldest is still unanswered. */
+/* A slot for a new request, made pending by the caller through replay_mark; NULL when the peer has more outstanding than it may: the oldest has never been answered. A repetition of the oldest that is
+ * still due is given up: a peer that is at its limit and sends a new request has the first answer. */
 struct replay_record *replay_push(struct replay *r);
 /* The record that psn belongs to; NULL when there is none. */
 struct replay_record *replay_find(const struct replay *r, struct psn psn);

@@ -39,6 +39,12 @@ void reply_on_gap_closed(struct qp *q)
 	reply_ack(q);
 }
 
+void reply_request_answer(struct qp *q, struct replay_record *rec)
+{
+	q->out.is_ack_due = false;
+	reply_answer(q, rec);
+}
+
 void reply_answer(struct qp *q, struct replay_record *rec)
 {
 	replay_mark(&q->out.replay, rec);
@@ -120,5 +126,5 @@ uint32_t reply_tx(struct qp *q, uint8_t *frame)
 		return 0;
 	o->is_ack_due = false;
 	q->counter[QP_ACKS_SENT]++;
-	return build_acknowledge(q, frame, AETH_ACK, psn_sub(q->resp.epsn, 1));
+	return build_acknowledge(q, frame, AETH_ACK, q->resp.ack_psn);
 }

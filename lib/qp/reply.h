@@ -24,7 +24,9 @@ void reply_ack(struct qp *q);
 void reply_nak(struct qp *q, uint8_t syndrome, struct psn psn, bool is_last);
 /* The packet that a NAK in the queue asks for has come after all: an ACK says more. */
 void reply_on_gap_closed(struct qp *q);
-/* A READ or atomic was executed or is asked for again. */
+/* A READ or atomic was executed: its answer acknowledges what came before it, too. */
+void reply_request_answer(struct qp *q, struct replay_record *rec);
+/* One is asked for again. */
 void reply_answer(struct qp *q, struct replay_record *rec);
 void reply_reset(struct qp *q);
 

@@ -77,7 +77,6 @@ static void copy_body(struct wr *w, const struct abi_send_wqe *copy, const uint8
 		return;
 	}
 	memcpy(w->inline_data, (const uint8_t *)copy + at, in_first);
-	/* an atomic with more than one SGE fails its check; where its SGEs would run on to does not matter */
 	memcpy(w->inline_data + in_first, slot + sizeof(*copy), body - in_first);
 }
 
@@ -93,7 +92,8 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 	uint32_t body;
 	memcpy(&copy, slot, sizeof(copy));
 	struct failure f = measure_body(q, &copy, &body);
-	if (f.status == 0 && body > q->req.slot_bytes - ABI_WQE_BODY)
+	uint32_t room = q->req.slot_bytes - (copy.opcode == ABI_OP_COMPARE_SWAP || copy.opcode == ABI_OP_FETCH_ADD ? ABI_WQE_ATOMIC_BODY : ABI_WQE_BODY);
+	if (f.status == 0 && body > room)
 		f = (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT };
 	if (f.status)
 		body = 0;
@@ -176,15 +176,18 @@ void req_flush(struct qp *q)
 	uint32_t count = 0;
 	for (; f->oldest; count++)
 		qp_complete_send(q, inflight_retire(f), flushed);
-	for (; tail - q->req.taken <= q->req.mask + 1 && tail != q->req.taken; count++) {
+	if (tail - q->req.taken > q->req.mask + 1) { /* an impossible index: nobody can say what was posted */
+		q->req.taken = q->req.retired = tail;
+		count = 0;
+	}
+	for (; tail != q->req.taken; count++) {
 		struct wr *w = copy_wqe(q, q->req.slots + (size_t)(q->req.taken & q->req.mask) * q->req.slot_bytes);
 		if (!w)
 			break;
 		q->req.taken++;
 		qp_complete_send(q, w, flushed);
 	}
-	if (count)
-		req_on_retired(q, count);
+	req_on_retired(q, count);
 }
 
 /* ---- building packets ---- */
@@ -377,6 +380,7 @@ static uint32_t send_probe(struct qp *q, uint8_t *frame)
 		return 0;
 	uint32_t len = build_data(q, w, (q->flight.una.v - w->first.v) & PSN_MASK, true, frame);
 	if (len) {
+		retry_on_probe_sent(q);
 		q->counter[QP_TAIL_PROBES]++;
 		q->counter[QP_RETRANSMITTED_PACKETS]++;
 		q->counter[QP_TX_PACKETS]++;

@@ -64,7 +64,7 @@ void resp_reset(struct qp *q, struct psn epsn)
 {
 	if (q->resp.recv)
 		recv_free(q->env, q->resp.recv);
-	q->resp = (struct resp){ .epsn = epsn };
+	q->resp = (struct resp){ .epsn = epsn, .ack_psn = psn_sub(epsn, 1) };
 }
 
 /* ---- checks ---- */
@@ -211,6 +211,7 @@ static enum verdict execute_data(struct qp *q, const struct packet *p)
 	q->counter[QP_RX_BYTES] += p->payload_len;
 	r->in_message = true;
 	r->message = p->op->message;
+	r->ack_psn = r->epsn;
 	r->epsn = psn_add(r->epsn, 1);
 	if (p->op->flags & OPCODE_LAST)
 		end_message(q, p);
@@ -238,7 +239,7 @@ static enum verdict execute_read(struct qp *q, const struct packet *p)
 	r->epsn = psn_add(r->epsn, rec->psns);
 	end_message(q, p);
 	rec->msn = r->msn;
-	reply_answer(q, rec);
+	reply_request_answer(q, rec);
 	return EXECUTE;
 }
 
@@ -273,7 +274,7 @@ static enum verdict execute_atomic(struct qp *q, const struct packet *p)
 	r->epsn = psn_add(r->epsn, 1);
 	end_message(q, p);
 	rec->msn = r->msn;
-	reply_answer(q, rec);
+	reply_request_answer(q, rec);
 	return EXECUTE;
 }
 

@@ -8,6 +8,7 @@
 #include "req.h"
 
 #define PROBE_MIN_NS 50000u /* a busy peer is not a loss */
+#define PROBES_ALONE 2u /* the first may have crossed with an ACK that was late */
 #define US 1000u
 
 const uint32_t rnr_timer_ns[32] = {
@@ -135,9 +136,20 @@ static void take_sample(struct qp *q)
 	r->srtt_ns += ns / 8 - r->srtt_ns / 8;
 }
 
-void retry_on_progress(struct qp *q)
+void retry_on_probe_sent(struct qp *q)
 {
 	struct retry *r = &q->retry;
+	r->sampled_at = 0; /* Karn, again */
+	r->probe_psn = q->flight.una;
+	r->is_probe_out = true;
+}
+
+bool retry_on_progress(struct qp *q)
+{
+	struct retry *r = &q->retry;
+	bool is_probe_alone = r->is_probe_out && psn_is_equal(q->flight.una, psn_add(r->probe_psn, 1)) && inflight_psns(&q->flight);
+	r->is_probe_out = false;
+	r->probes_alone = is_probe_alone ? r->probes_alone + 1 : 0;
 	r->timeouts = r->rnrs = 0;
 	r->rnr_until = 0;
 	r->is_probed = false;
@@ -146,6 +158,7 @@ void retry_on_progress(struct qp *q)
 		start(q);
 	else
 		r->rto_at = r->probe_at = 0;
+	return r->probes_alone >= PROBES_ALONE;
 }
 
 bool retry_take(struct qp *q, enum wc_cause cause)

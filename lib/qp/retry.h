@@ -14,8 +14,10 @@ void retry_reset(struct qp *q);
 void retry_configure(struct qp *q);
 /* psn went out for the first time and asks for an answer when `asks`. */
 void retry_on_sent(struct qp *q, struct psn psn, bool asks, bool is_again);
-/* una moved. */
-void retry_on_progress(struct qp *q);
+/* una moved. true: twice running only by what a probe carried, so that what was sent after it is lost as well. */
+bool retry_on_progress(struct qp *q);
+/* A tail-loss probe has gone out. */
+void retry_on_probe_sent(struct qp *q);
 /* Uses one of retry_cnt; false: none is left, and the QP has failed with `cause`. */
 bool retry_take(struct qp *q, enum wc_cause cause);
 /* An RNR NAK with this timer code; false: rnr_retry is used up, and the QP has failed. */
