@@ -90,15 +90,18 @@ static void hold(struct qp_list *held, struct qp *q)
 static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 {
 	bool is_local = q->has_ah && q->ah.is_local;
-	for (unsigned i = 0; i < TURN; i++) {
+	for (; q->turn < TURN; q->turn++) {
 		uint8_t *frame = next_buffer(c, o, is_local);
 		if (!frame)
 			return false;
 		uint32_t len = qp_tx(q, frame);
-		if (!len)
+		if (!len) {
+			q->turn = 0;
 			return true;
+		}
 		sent(c, o, is_local, frame, len);
 	}
+	q->turn = 0;
 	qp_wake(q);
 	return true;
 }

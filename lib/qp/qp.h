@@ -101,6 +101,7 @@ struct qp {
 	/* scheduling */
 	struct qp *ready_next;
 	bool is_ready;            /* in env->ready */
+	uint8_t turn;             /* the core's: packets sent in this turn, which may take several calls */
 	bool is_looking;          /* SQ: no doorbell needed */
 	bool is_lingering;        /* idle, and looked at all the same for a while */
 	uint8_t state;            /* enum abi_qp_state */
