@@ -132,7 +132,7 @@ void packet_inject(struct world *w, struct line *l)
 	uint8_t *frame = w->burst[w->burst_n];
 	unsigned pad = op->flags & OPCODE_PAYLOAD ? -len & 3 : 0;
 	struct bth b = {
-		.op = op, .dqpn = (uint32_t)line_number(l, "qpn", uroce_qp_num(w->qp)), .psn = psn_make((uint32_t)line_number(l, "psn", 0)), .pkey = (uint16_t)line_number(l, "pkey", 0xffff),
+		.op = op, .dqpn = (uint32_t)line_number(l, "qpn", w->qpn), .psn = psn_make((uint32_t)line_number(l, "psn", 0)), .pkey = (uint16_t)line_number(l, "pkey", 0xffff),
 		.solicited = line_has(l, "se"), .ack_request = line_number(l, "ack", 0),
 	};
 	lay_template(&t, l);

@@ -141,6 +141,7 @@ void world_open(struct world *w, struct line *l)
 	must(uroce_cq_create(w->ctx, 256, NULL, NULL, &w->recv_cq), "receive CQ");
 	struct uroce_qp_init init = { .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 64, 64, 4, 4, 64 }, .signal_all = line_has(l, "signal_all") };
 	must(uroce_qp_create(w->pd, &init, &w->qp), "QP");
+	w->qpn = uroce_qp_num(w->qp);
 	connect_qp(w, l);
 }
 
