@@ -122,7 +122,8 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 			break;
 		if (take_turn(c, q, &o))
 			continue;
-		hold(&held, q);
+		if (!q->is_ready) /* else it was woken in its turn and stands at the end already */
+			hold(&held, q);
 		stuck++;
 	}
 	give_back(c, &held);
