@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "counters.h"
+
 #define PAUSE_MAX_NS 200000u
 #define POLL_MAX 16u
 #define BATCH_MAX 32u
@@ -150,23 +152,39 @@ static bool poll_cqs(struct actor *a)
 	return has_any;
 }
 
-/* Drained: on with it. The side that has meanwhile gone to ERR stays there. */
-static void on_drained(struct actor *a, struct uroce_qp *qp)
+static uint64_t count_completed(const struct end *e)
 {
-	struct uroce_qp_attr to_rts = { .state = UROCE_QP_RTS }, now;
+	uint64_t counter[QP_COUNTER_COUNT] = { 0 };
+	uroce_qp_counters(e->qp, counter, QP_COUNTER_COUNT);
+	return counter[QP_COMPLETED_REQUESTS];
+}
+
+/* Drained: for a while nothing completes, then on with it. */
+static void on_drained(struct actor *a, const struct uroce_qp *qp, uint64_t now_ns)
+{
 	for (unsigned i = 0; i < a->ends; i++) {
 		struct end *e = a->end[i];
-		if (e->qp != qp)
+		if (!e->qp || e->qp != qp)
 			continue;
-		if (!e->is_draining)
+		if (!e->is_draining || e->resume_ns)
 			verdict_fail(a->verdict, "%s: drained, but was not asked to", e->name);
-		e->is_draining = false;
-		if (uroce_qp_query(qp, &now) || (now.state == UROCE_QP_SQD && uroce_qp_modify(qp, &to_rts, UROCE_QP_STATE)))
-			verdict_fail(a->verdict, "%s: cannot go back to RTS", e->name);
+		e->completed_when_drained = count_completed(e);
+		e->resume_ns = now_ns + 1 + rng_below(&a->rng, 100000);
 	}
 }
 
-static void take_events(struct actor *a)
+static void resume(struct end *e)
+{
+	struct uroce_qp_attr to_rts = { .state = UROCE_QP_RTS }, now;
+	e->is_draining = false;
+	if (count_completed(e) != e->completed_when_drained && e->failed_step == NO_INDEX && !e->has_failed_receive && !e->is_stopped)
+		verdict_fail(e->actor->verdict, "%s: sends completed after the SQ was drained", e->name);
+	/* one that has meanwhile gone to ERR stays there */
+	if (uroce_qp_query(e->qp, &now) || (now.state == UROCE_QP_SQD && uroce_qp_modify(e->qp, &to_rts, UROCE_QP_STATE)))
+		verdict_fail(e->actor->verdict, "%s: cannot go back to RTS", e->name);
+}
+
+static void take_events(struct actor *a, uint64_t now_ns)
 {
 	struct uroce_async_event e;
 	struct uroce_cq *cq;
@@ -177,13 +195,15 @@ static void take_events(struct actor *a)
 		if (e.type == UROCE_EVENT_CQ_ERR || e.type >= UROCE_EVENT_DEVICE_FATAL)
 			verdict_fail(a->verdict, "event %d of the device", e.type);
 		if (e.type == UROCE_EVENT_SQ_DRAINED)
-			on_drained(a, e.qp);
+			on_drained(a, e.qp, now_ns);
 	}
 }
 
 static void drain(struct end *e, uint64_t now_ns)
 {
 	struct uroce_qp_attr to_sqd = { .state = UROCE_QP_SQD, .sqd_async_notify = true }, now;
+	if (e->qp && e->is_draining && e->resume_ns && now_ns >= e->resume_ns)
+		resume(e);
 	if (!e->qp || e->is_drained || now_ns < e->plan->drain_ns)
 		return;
 	e->is_drained = true;
@@ -205,7 +225,7 @@ static void strike(struct end *e, uint64_t now_ns)
 		if (uroce_qp_modify(e->qp, &to_error, UROCE_QP_STATE))
 			verdict_fail(e->actor->verdict, "%s: cannot be taken to ERR", e->name);
 	}
-	if (p->peer_mistake == MISTAKE_PEER_GONE) {
+	if (p->peer_mistake == MISTAKE_PEER_GONE || p->mistake == MISTAKE_DESTROYED) {
 		uroce_qp_destroy(e->qp);
 		e->qp = NULL;
 		e->is_gone = true;
@@ -225,7 +245,7 @@ static bool has_to_post(const struct end *e)
 /* Something is to happen at its time. */
 static bool has_to_act(const struct end *e)
 {
-	return e->plan->mistake_ns || (e->plan->drain_ns && !e->is_drained);
+	return e->plan->mistake_ns || (e->plan->drain_ns && !e->is_drained) || e->is_draining;
 }
 
 /* Armed, looked at once more, and nothing to post: until an event. */
@@ -247,7 +267,7 @@ void actor_act(void *actor, uint64_t now_ns)
 	uint64_t gap_ns = PAUSE_MAX_NS;
 	a->is_waiting = false;
 	if (a->seen_events != sim_host_events(a->host))
-		take_events(a);
+		take_events(a, now_ns);
 	bool is_busy = poll_cqs(a);
 	for (unsigned i = 0; i < a->ends; i++) {
 		struct end *e = a->end[i];

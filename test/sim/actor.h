@@ -38,6 +38,7 @@ struct end {
 	bool has_failed_receive;
 	bool is_stopped, is_gone, is_revoked;
 	bool is_drained, is_draining;   /* was taken to SQD; and is on the way there */
+	uint64_t resume_ns, completed_when_drained;
 	uint32_t post_again;            /* sends and receives that found a full queue: for statistics */
 };
 

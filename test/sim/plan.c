@@ -19,6 +19,7 @@ const struct mistake_row mistake_rows[MISTAKES] = {
 	[MISTAKE_PEER_GONE] = { "peer gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
 	[MISTAKE_HOST_GONE] = { "host gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
 	[MISTAKE_STOPPED] = { "stopped", UROCE_WC_WR_FLUSH_ERR, UROCE_WC_SUCCESS, false, true },
+	[MISTAKE_DESTROYED] = { "destroyed", UROCE_WC_SUCCESS, UROCE_WC_SUCCESS, false, true },
 };
 
 void plan_fill(uint64_t seed, uint8_t *to, uint32_t len)
@@ -119,7 +120,7 @@ static void make_style(struct plan_end *e, struct rng *r)
 
 static enum mistake choose_mistake(const struct plan *p, const struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
 {
-	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED };
+	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
 	uint64_t chance = rng_below(r, 4), which = rng_below(r, sizeof(choices) / sizeof(choices[0]));
 	if (fixed->no_mistakes)
 		return MISTAKE_NONE;

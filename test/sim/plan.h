@@ -28,6 +28,7 @@ enum mistake {
 	MISTAKE_PEER_GONE,    /* the peer's QP is destroyed in the middle */
 	MISTAKE_HOST_GONE,    /* a host's cables are cut in the middle */
 	MISTAKE_STOPPED,      /* the program itself takes the QP to ERR in the middle */
+	MISTAKE_DESTROYED,    /* or destroys it, with WRs under way */
 	MISTAKES
 };
 struct mistake_row {
