@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client: goes through the operations and sizes that were asked for, and reports. Owns its end and the results. A trial that fails is reported and the next one begun. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+#include "report.h"
+#include "role.h"
+
+struct client {
+	struct role *role;
+	struct end end;
+	struct report report;
+	struct result stream, latency;
+	unsigned number, of; /* trials */
+	bool has_failed, is_alone;
+};
+
+bool trial_is_over(const struct trial *t, uint64_t count, uint64_t all_bytes, uint64_t start_ns)
+{
+	if (t->iters && count >= t->iters)
+		return true;
+	if (t->bytes && count >= 2 && all_bytes >= t->bytes)
+		return true;
+	return !t->iters && (double)(end_now() - start_ns) >= t->seconds * 1e9;
+}
+
+/* The server's answer; NULL after end_fail. */
+static json_t *hear(struct end *e)
+{
+	json_t *answer = exchange_read(e->exchange);
+	const char *why = json_string_value(json_object_get(answer, "error"));
+	if (answer && !why)
+		return answer;
+	end_fail(e, "%s%s", why ? "the server: " : "the server is gone", why ? why : "");
+	json_decref(answer);
+	return NULL;
+}
+
+static int connect_trial(struct end *e)
+{
+	json_t *card = hear(e), *ready;
+	int err = card ? end_connect(e, card) : -1;
+	json_decref(card);
+	if (err)
+		return err;
+	if (exchange_send(e->exchange, end_pack(e)))
+		return end_fail(e, "the server is gone");
+	ready = hear(e);
+	json_decref(ready);
+	return ready ? 0 : -1;
+}
+
+/* Ends the trial at the server, and hears its last word: the server often knows better why something failed. */
+static int end_trial(struct end *e, int err)
+{
+	json_t *answer = NULL;
+	if (exchange_send(e->exchange, json_pack("{s:b}", "end", 1)))
+		return end_fail(e, "the server is gone");
+	do {
+		json_decref(answer);
+		answer = exchange_read(e->exchange);
+	} while (answer && !json_object_get(answer, "done"));
+	const char *why = json_string_value(json_object_get(answer, "error"));
+	if (!answer)
+		err = end_fail(e, "the server is gone");
+	if (why && *why && !strstr(e->error, why)) {
+		size_t len = strlen(e->error);
+		snprintf(e->error + len, sizeof(e->error) - len, "%sthe server: %s", len ? "; " : "", why);
+		err = -1;
+	}
+	json_decref(answer);
+	return err;
+}
+
+static int run_trial(struct client *c, const struct trial *t, struct result *r)
+{
+	struct end *e = &c->end;
+	e->trial = *t;
+	e->error[0] = 0;
+	*r = (struct result){ 0 };
+	report_progress(&c->report, t, ++c->number, c->of);
+	if (!t->op)
+		return tcp_run(e->exchange, t, r, e->error, sizeof(e->error));
+	if (exchange_send(e->exchange, trial_pack(t)))
+		return end_fail(e, "the server is gone");
+	int err = end_prepare(e);
+	if (!err)
+		err = connect_trial(e);
+	if (!err)
+		err = tests[t->test].run(e, r);
+	err = end_trial(e, err);
+	end_release(e);
+	return err;
+}
+
+/* All that was asked for of one operation and size. */
+static void run_row(struct client *c, const struct operation *op, uint64_t size)
+{
+	const struct options *o = c->role->options;
+	struct trial t = { .op = op, .size = size, .qps = o->qps, .depth = o->depth, .batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu,
+		.iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
+	bool has_stream = o->tests & 1u << TEST_STREAM, has_latency = o->tests & 1u << TEST_LATENCY;
+	int err = 0;
+	if (o->tests & 1u << TEST_VERIFY) {
+		t.test = TEST_VERIFY;
+		err = run_trial(c, &t, &c->stream);
+		report_add_verified(&c->report, &t, &c->stream, err ? c->end.error : "");
+	} else {
+		t.test = TEST_STREAM;
+		if (has_stream)
+			err = run_trial(c, &t, &c->stream);
+		t.test = TEST_LATENCY;
+		bool stream_is_good = has_stream && !err;
+		if (!err && has_latency)
+			err = run_trial(c, &t, &c->latency);
+		report_add(&c->report, &t, stream_is_good ? &c->stream : NULL, !err && has_latency ? &c->latency : NULL, err ? c->end.error : "");
+	}
+	if (err)
+		c->has_failed = true;
+	c->is_alone = c->end.exchange->is_closed;
+}
+
+static void run_operation(struct client *c, const struct operation *op)
+{
+	const struct options *o = c->role->options;
+	unsigned sizes = op && op->is_atomic ? 1 : o->size_count;
+	for (unsigned i = 0; i < sizes && !c->is_alone; i++) {
+		uint64_t size = op && op->is_atomic ? 8 : o->sizes[i];
+		if (op || size)
+			run_row(c, op, size);
+	}
+}
+
+static unsigned count_trials(const struct options *o)
+{
+	unsigned rows = o->is_tcp ? o->size_count : 0;
+	for (unsigned i = 0; operation_at(i) && !o->is_tcp; i++)
+		if (o->ops & 1u << i)
+			rows += operation_at(i)->is_atomic ? 1 : o->size_count;
+	return rows * (unsigned)__builtin_popcount(o->tests);
+}
+
+static json_t *describe(const struct client *c)
+{
+	const struct options *o = c->role->options;
+	json_t *about = json_pack("{s:s, s:s}", "program", "uroce-perf", "device", c->role->device ? c->role->device : "tcp");
+	if (c->role->device)
+		json_object_update_new(about, json_pack("{s:i, s:i, s:i}", "port_path_mtu", (int)c->end.device.active_mtu, "path_mtu_asked", (int)o->mtu, "inline", (int)o->inline_bytes));
+	return about;
+}
+
+static void run_all(struct client *c, json_t *peer)
+{
+	const struct options *o = c->role->options;
+	int spinning = 0;
+	const char *cores = "any";
+	json_unpack(peer, "{s?s, s?i}", "cores", &cores, "spinning", &spinning);
+	c->report = (struct report){ .is_json = o->is_json, .has_progress = o->is_progress, .kind = o->tests & 1u << TEST_VERIFY ? TEST_VERIFY : TEST_STREAM,
+		.cores = { c->role->cores, cores }, .spinning = c->role->spinning + (unsigned)spinning };
+	c->of = count_trials(o);
+	report_start(&c->report);
+	if (o->is_tcp)
+		run_operation(c, NULL);
+	for (unsigned i = 0; operation_at(i) && !o->is_tcp; i++)
+		if (o->ops & 1u << i)
+			run_operation(c, operation_at(i));
+	report_end(&c->report, describe(c), !c->has_failed && !c->is_alone);
+}
+
+int client_run(struct role *role)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	json_t *peer = NULL;
+	if (!c)
+		return 1;
+	c->role = role;
+	c->has_failed = true;
+	c->end = (struct end){ .exchange = &role->exchange, .is_crowded = role->is_crowded, .is_client = true };
+	if (!role->device || !end_open(&c->end, role->device, role->options->gid_index)) {
+		if (role->device)
+			role->exchange.pump = end_pump;
+		role->exchange.arg = &c->end;
+		peer = role_meet(role);
+	}
+	if (peer) {
+		c->has_failed = false;
+		run_all(c, peer);
+		exchange_send(&role->exchange, json_pack("{s:b}", "bye", 1));
+	}
+	int failed = c->has_failed || c->is_alone;
+	json_decref(peer);
+	end_close(&c->end);
+	exchange_close(&role->exchange);
+	free(c);
+	return failed;
+}

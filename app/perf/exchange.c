@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the socket between the ends and the lines on it; knows nothing of what they mean. Invariant: text[0, have) is what came after the last line that was taken. */
+#include "exchange.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PORT_DEFAULT "7471"
+#define LINE_MAX_BYTES (64u << 20)
+#define LOOK_EVERY 1024u   /* empty rounds of an engine between two looks at the socket */
+#define CONNECT_TRIES 50   /* of 100 ms */
+
+/* HOST, HOST:PORT, PORT (is_server), [V6]:PORT. host is "" when there is none. */
+static bool split(const char *text, bool is_server, char host[256], char port[16])
+{
+	const char *colon = strrchr(text, ':'), *end = text + strlen(text);
+	strcpy(port, PORT_DEFAULT);
+	host[0] = 0;
+	if (*text == '[') {
+		const char *close = strchr(text, ']');
+		if (!close || (close[1] && close[1] != ':'))
+			return false;
+		colon = close[1] ? close + 1 : NULL;
+		end = close;
+		text++;
+	} else if (colon && strchr(text, ':') != colon) {
+		colon = NULL; /* an IPv6 address without a port */
+	} else if (colon) {
+		end = colon;
+	} else if (is_server && strspn(text, "0123456789") == strlen(text)) {
+		end = text;
+		colon = text - 1;
+	}
+	if (end - text > 255 || (colon && (!colon[1] || strlen(colon + 1) > 15)))
+		return false;
+	memcpy(host, text, (size_t)(end - text));
+	host[end - text] = 0;
+	if (colon)
+		strcpy(port, colon + 1);
+	return true;
+}
+
+static struct addrinfo *resolve(const char *text, bool is_server, int *err)
+{
+	char host[256], port[16];
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = is_server ? AI_PASSIVE : 0 }, *list = NULL;
+	if (!split(text, is_server, host, port)) {
+		fprintf(stderr, "uroce-perf: \"%s\" is no address: expected %s\n", text, is_server ? "[HOST:]PORT" : "HOST[:PORT]");
+		*err = -1;
+		return NULL;
+	}
+	*err = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
+	if (*err)
+		fprintf(stderr, "uroce-perf: %s: %s\n", text, gai_strerror(*err));
+	return list;
+}
+
+void exchange_init(struct exchange *x, int fd)
+{
+	int on = 1;
+	*x = (struct exchange){ .fd = fd };
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* refused by a pair inside the process, where it is not needed */
+}
+
+int exchange_listen(struct exchange *x, const char *at)
+{
+	int err, on = 1, fd = -1, listener = -1;
+	struct addrinfo *list = resolve(at, true, &err);
+	if (!list)
+		return -1;
+	listener = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (listener < 0 || bind(listener, list->ai_addr, list->ai_addrlen) || listen(listener, 1))
+		fprintf(stderr, "uroce-perf: cannot listen at %s: %s\n", at, strerror(errno));
+	else
+		while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0 && errno == EINTR)
+			;
+	freeaddrinfo(list);
+	if (listener >= 0)
+		close(listener);
+	if (fd < 0)
+		return -1;
+	exchange_init(x, fd);
+	return 0;
+}
+
+int exchange_connect(struct exchange *x, const char *to)
+{
+	int err, fd = -1;
+	struct addrinfo *list = resolve(to, false, &err);
+	if (!list)
+		return -1;
+	for (int i = 0; i < CONNECT_TRIES; i++) {
+		fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && !connect(fd, list->ai_addr, list->ai_addrlen))
+			break;
+		err = errno;
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
+	}
+	freeaddrinfo(list);
+	if (fd < 0) {
+		fprintf(stderr, "uroce-perf: nobody answers at %s: %s (expected: uroce-perf --listen there)\n", to, strerror(err));
+		return -1;
+	}
+	exchange_init(x, fd);
+	return 0;
+}
+
+void exchange_close(struct exchange *x)
+{
+	if (x->fd >= 0)
+		close(x->fd);
+	free(x->text);
+	json_decref(x->unread);
+	*x = (struct exchange){ .fd = -1 };
+}
+
+int exchange_send(struct exchange *x, json_t *message)
+{
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	json_decref(message);
+	if (!text)
+		return -1;
+	size_t len = strlen(text), sent = 0;
+	text[len++] = '\n'; /* instead of the end */
+	while (sent < len) {
+		ssize_t n = send(x->fd, text + sent, len - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		sent += (size_t)n;
+	}
+	free(text);
+	return sent == len ? 0 : -1;
+}
+
+/* Takes what is there now. */
+static void receive(struct exchange *x)
+{
+	for (;;) {
+		if (x->have + 4096 > x->room) {
+			char *more = x->room < LINE_MAX_BYTES ? realloc(x->text, 2 * x->room + 8192) : NULL;
+			if (!more) {
+				x->is_closed = true;
+				return;
+			}
+			x->text = more;
+			x->room = 2 * x->room + 8192;
+		}
+		ssize_t n = recv(x->fd, x->text + x->have, x->room - x->have, MSG_DONTWAIT);
+		if (n > 0)
+			x->have += (size_t)n;
+		else if (!n || (errno != EAGAIN && errno != EINTR))
+			x->is_closed = true;
+		if (n <= 0)
+			return;
+	}
+}
+
+bool exchange_is_ready(struct exchange *x)
+{
+	if (!x->is_closed)
+		receive(x);
+	return x->is_closed || x->unread || (x->have && memchr(x->text, '\n', x->have));
+}
+
+void exchange_unread(struct exchange *x, json_t *message)
+{
+	x->unread = message;
+}
+
+json_t *exchange_read(struct exchange *x)
+{
+	unsigned empty = 0;
+	json_t *message = x->unread;
+	x->unread = NULL;
+	if (message)
+		return message;
+	while (!exchange_is_ready(x)) {
+		int did = 0;
+		for (empty = 0; empty < LOOK_EVERY && did >= 0; empty += did == 0)
+			did = x->pump ? x->pump(x->arg) : -1;
+		if (did < 0)
+			poll(&(struct pollfd){ .fd = x->fd, .events = POLLIN }, 1, 100);
+	}
+	char *end = x->have ? memchr(x->text, '\n', x->have) : NULL;
+	if (!end)
+		return NULL;
+	message = json_loadb(x->text, (size_t)(end - x->text), 0, NULL);
+	x->have -= (size_t)(end + 1 - x->text);
+	memmove(x->text, end + 1, x->have);
+	return message;
+}
+
+static socklen_t find_address(const struct exchange *x, bool is_peer, struct sockaddr_storage *a)
+{
+	socklen_t len = sizeof(*a);
+	int err = is_peer ? getpeername(x->fd, (struct sockaddr *)a, &len) : getsockname(x->fd, (struct sockaddr *)a, &len);
+	if (!err && (a->ss_family == AF_INET || a->ss_family == AF_INET6))
+		return len;
+	*(struct sockaddr_in *)a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	return sizeof(struct sockaddr_in);
+}
+
+static void set_port(struct sockaddr_storage *a, int port)
+{
+	if (a->ss_family == AF_INET)
+		((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
+}
+
+int exchange_dial(const struct exchange *x, int port)
+{
+	struct sockaddr_storage a;
+	socklen_t len = find_address(x, true, &a);
+	set_port(&a, port);
+	int fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && !connect(fd, (struct sockaddr *)&a, len))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int exchange_offer(const struct exchange *x, int *port)
+{
+	struct sockaddr_storage a;
+	socklen_t len = find_address(x, false, &a);
+	set_port(&a, 0);
+	int fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 1) || getsockname(fd, (struct sockaddr *)&a, &len)) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	*port = ntohs(a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port : ((struct sockaddr_in6 *)&a)->sin6_port);
+	return fd;
+}

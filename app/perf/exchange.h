@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The conversation of the two ends of a measurement beside the measured traffic: one JSON object a line over a stream socket. Whoever waits for a line drives its engine meanwhile. */
+#ifndef PERF_EXCHANGE_H
+#define PERF_EXCHANGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct exchange {
+	int fd;
+	char *text; /* what came and was not taken */
+	size_t have, room;
+	bool is_closed;
+	json_t *unread; /* what exchange_read gives next; NULL: nothing */
+	int (*pump)(void *arg); /* called while waiting; how much it did, or negative: nothing to be driven, so that waiting may block */
+	void *arg;
+};
+
+/* Server: waits at "[HOST:]PORT" for one client. Client: "HOST[:PORT]", tried for some seconds. 0, or -1 after a line on standard error. */
+int exchange_listen(struct exchange *x, const char *at);
+int exchange_connect(struct exchange *x, const char *to);
+/* Over a socket that there is already. */
+void exchange_init(struct exchange *x, int fd);
+void exchange_close(struct exchange *x);
+
+/* Sends, and releases, a message. 0, or -1: the peer is gone. message may be NULL (no memory): -1. */
+int exchange_send(struct exchange *x, json_t *message);
+/* The next message, to be released by the caller; NULL: the peer is gone, or says what is no JSON. */
+json_t *exchange_read(struct exchange *x);
+/* Gives a message back (NULL: the peer is gone): the next exchange_read returns it. */
+void exchange_unread(struct exchange *x, json_t *message);
+/* Whether exchange_read would not wait. */
+bool exchange_is_ready(struct exchange *x);
+
+/* A socket connected to where the exchange's peer listens at port; for a pair inside the process, to this host itself. -1: none. */
+int exchange_dial(const struct exchange *x, int port);
+/* A listening socket on the exchange's own address, its port in *port. -1: none. */
+int exchange_offer(const struct exchange *x, int *port);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the table of operations and the form in which a trial travels. Invariant: a trial that was unpacked is in range, so that a peer can make this end wait but not allocate without bound. */
+#include "operation.h"
+
+#include <string.h>
+
+#define QPS_MAX 65536u
+#define DEPTH_MAX 65536u
+
+static const struct operation operations[] = {
+	{ "send", UROCE_OP_SEND, .takes_recv = true },
+	{ "send-imm", UROCE_OP_SEND_WITH_IMM, .takes_recv = true, .has_imm = true },
+	{ "write", UROCE_OP_WRITE },
+	{ "write-imm", UROCE_OP_WRITE_WITH_IMM, .takes_recv = true, .has_imm = true },
+	{ "read", UROCE_OP_READ, .is_fetching = true },
+	{ "cas", UROCE_OP_COMPARE_SWAP, .is_fetching = true, .is_atomic = true },
+	{ "fadd", UROCE_OP_FETCH_ADD, .is_fetching = true, .is_atomic = true },
+};
+
+const struct operation *operation_at(unsigned i)
+{
+	return i < sizeof(operations) / sizeof(operations[0]) ? &operations[i] : NULL;
+}
+
+const struct operation *operation_find(const char *name, size_t len)
+{
+	const struct operation *o;
+	for (unsigned i = 0; (o = operation_at(i)); i++)
+		if (strlen(o->name) == len && !memcmp(o->name, name, len))
+			return o;
+	return NULL;
+}
+
+const char *trial_name(const struct trial *t)
+{
+	return t->op ? t->op->name : "tcp";
+}
+
+json_t *trial_pack(const struct trial *t)
+{
+	return json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:f}", "op", trial_name(t), "test", (int)t->test, "size", (json_int_t)t->size,
+		"qps", (int)t->qps, "depth", (int)t->depth, "batch", (int)t->batch, "inline", (int)t->inline_bytes, "mtu", (int)t->mtu,
+		"iters", (json_int_t)t->iters, "bytes", (json_int_t)t->bytes, "seconds", t->seconds);
+}
+
+bool trial_unpack(json_t *message, struct trial *t)
+{
+	const char *name;
+	int test, qps, depth, batch, inline_bytes, mtu;
+	json_int_t size, iters, bytes;
+	if (json_unpack(message, "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:F}", "op", &name, "test", &test, "size", &size, "qps", &qps,
+		    "depth", &depth, "batch", &batch, "inline", &inline_bytes, "mtu", &mtu, "iters", &iters, "bytes", &bytes, "seconds", &t->seconds))
+		return false;
+	t->op = operation_find(name, strlen(name));
+	if (!t->op && (strcmp(name, "tcp") || !size || test == TEST_VERIFY))
+		return false;
+	if (test < 0 || test >= TESTS || size < 0 || size > (json_int_t)1 << 31 || qps < 1 || qps > (int)QPS_MAX || depth < 1 || depth > (int)DEPTH_MAX)
+		return false;
+	if (batch < 1 || batch > depth || inline_bytes < 0 || mtu < 0 || iters < 0 || bytes < 0)
+		return false;
+	t->test = (enum test)test;
+	t->size = (uint64_t)size;
+	t->qps = (uint32_t)qps;
+	t->depth = (uint32_t)depth;
+	t->batch = (uint32_t)batch;
+	t->inline_bytes = (uint32_t)inline_bytes;
+	t->mtu = (uint32_t)mtu;
+	t->iters = (uint64_t)iters;
+	t->bytes = (uint64_t)bytes;
+	return true;
+}

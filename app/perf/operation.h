@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operations that can be measured, one row each, and a trial: one operation with everything that both ends have to agree on. */
+#ifndef PERF_OPERATION_H
+#define PERF_OPERATION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "uroce.h"
+
+struct operation {
+	const char *name;
+	enum uroce_opcode opcode;
+	bool takes_recv; /* uses up a receive WR of the peer */
+	bool has_imm;
+	bool is_fetching; /* bytes come to the requester: READ and atomics */
+	bool is_atomic;   /* 8 bytes, whatever was asked */
+};
+
+enum test { TEST_STREAM, TEST_LATENCY, TEST_VERIFY, TESTS };
+
+/* What is done in one step. The server gets it from the client. */
+struct trial {
+	const struct operation *op; /* NULL: kernel TCP */
+	enum test test;
+	uint64_t size;  /* bytes of a message */
+	uint32_t qps;
+	uint32_t depth; /* messages of a QP outstanding; a multiple of batch */
+	uint32_t batch; /* messages of one post */
+	uint32_t inline_bytes; /* messages up to this go inline */
+	uint32_t mtu;   /* path MTU in bytes; 0: the largest both carry */
+	uint64_t iters; /* messages of a QP; 0: as many as fit in seconds */
+	uint64_t bytes; /* end after so many, though not before two messages; 0: no such limit */
+	double seconds;
+};
+
+/* NULL beyond the last. */
+const struct operation *operation_at(unsigned i);
+/* By its name, of len characters; NULL: there is none. */
+const struct operation *operation_find(const char *name, size_t len);
+const char *trial_name(const struct trial *t);
+
+/* The message that announces a trial. NULL: no memory. */
+json_t *trial_pack(const struct trial *t);
+/* false: not a trial that this version can do. */
+bool trial_unpack(json_t *message, struct trial *t);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of options: parsing, defaults, help. Looks at nothing but its arguments. */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operation.h"
+
+#define SIZE_LARGEST (UINT64_C(1) << 31)
+
+/* A number with K, M or G (powers of 1024), up to max. *end is what follows. */
+static bool take_number(const char *text, uint64_t max, const char **end, uint64_t *out)
+{
+	static const char units[] = "KMG";
+	char *after;
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	uint64_t v = strtoull(text, &after, 0);
+	const char *unit = *after ? strchr(units, *after & ~0x20) : NULL;
+	unsigned shift = unit ? 10u * (unsigned)(unit - units + 1) : 0;
+	*end = after + (unit != NULL);
+	if (errno || v > max >> shift)
+		return false;
+	*out = v << shift;
+	return true;
+}
+
+static bool take_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const char *end;
+	return take_number(text, max, &end, out) && !*end && *out >= min;
+}
+
+static bool take_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)
+{
+	uint64_t v;
+	if (!take_u64(text, min, max, &v))
+		return false;
+	*out = (uint32_t)v;
+	return true;
+}
+
+static bool take_device(struct options *o, const char *v)
+{
+	if (o->device[1])
+		return false;
+	o->device[o->device[0] != NULL] = v;
+	return true;
+}
+
+static bool take_listen(struct options *o, const char *v)
+{
+	o->listen = v ? v : "7471";
+	return !o->connect;
+}
+
+static bool take_connect(struct options *o, const char *v)
+{
+	o->connect = v;
+	return !o->listen;
+}
+
+static bool take_self(struct options *o, const char *v)
+{
+	return !o->listen && !o->connect;
+}
+
+static bool take_tcp(struct options *o, const char *v)
+{
+	o->is_tcp = true;
+	return true;
+}
+
+static bool take_op(struct options *o, const char *v)
+{
+	o->ops = 0;
+	if (!strcmp(v, "all"))
+		v = "send,send-imm,write,write-imm,read,cas,fadd";
+	for (size_t len; *v; v += len, v += *v == ',') {
+		unsigned i = 0;
+		len = strcspn(v, ",");
+		while (operation_at(i) && operation_at(i) != operation_find(v, len))
+			i++;
+		if (!operation_at(i))
+			return false;
+		o->ops |= 1u << i;
+	}
+	return o->ops != 0;
+}
+
+static bool add_size(struct options *o, uint64_t size)
+{
+	if (o->size_count == OPTIONS_SIZES)
+		return false;
+	o->sizes[o->size_count++] = size;
+	return true;
+}
+
+static bool take_sizes(struct options *o, const char *v)
+{
+	o->size_count = 0;
+	while (*v) {
+		uint64_t first, last;
+		if (!take_number(v, SIZE_LARGEST, &v, &first))
+			return false;
+		last = first;
+		if (*v == ':' && (!first || !take_number(v + 1, SIZE_LARGEST, &v, &last) || last < first))
+			return false;
+		for (uint64_t size = first; size <= last; size = size ? 2 * size : 1) {
+			if (!add_size(o, size))
+				return false;
+		}
+		if (*v && *v++ != ',')
+			return false;
+	}
+	return o->size_count > 0;
+}
+
+static bool take_all(struct options *o, const char *v)
+{
+	return take_op(o, "all") && take_sizes(o, "0,1:64M");
+}
+
+static bool take_stream(struct options *o, const char *v)
+{
+	o->tests |= 1u << TEST_STREAM;
+	return true;
+}
+
+static bool take_latency(struct options *o, const char *v)
+{
+	o->tests |= 1u << TEST_LATENCY;
+	return true;
+}
+
+static bool take_verify(struct options *o, const char *v)
+{
+	o->tests |= 1u << TEST_VERIFY;
+	return true;
+}
+
+static bool take_qps(struct options *o, const char *v)
+{
+	return take_u32(v, 1, 65536, &o->qps);
+}
+
+static bool take_depth(struct options *o, const char *v)
+{
+	return take_u32(v, 1, 65536, &o->depth);
+}
+
+static bool take_batch(struct options *o, const char *v)
+{
+	return take_u32(v, 1, 65536, &o->batch);
+}
+
+static bool take_inline(struct options *o, const char *v)
+{
+	return take_u32(v, 0, 65536, &o->inline_bytes);
+}
+
+static bool take_mtu(struct options *o, const char *v)
+{
+	return take_u32(v, 256, 4096, &o->mtu) && !(o->mtu & (o->mtu - 1));
+}
+
+static bool take_gid_index(struct options *o, const char *v)
+{
+	return take_u32(v, 0, 65535, &o->gid_index);
+}
+
+static bool take_iters(struct options *o, const char *v)
+{
+	return take_u64(v, 1, UINT64_C(1) << 40, &o->iters);
+}
+
+static bool take_bytes(struct options *o, const char *v)
+{
+	return take_u64(v, 1, UINT64_C(1) << 50, &o->bytes);
+}
+
+static bool take_seconds(struct options *o, const char *v)
+{
+	char *end;
+	o->seconds = strtod(v, &end);
+	return end != v && !*end && o->seconds >= 0.001 && o->seconds <= 86400;
+}
+
+static bool take_cores(struct options *o, const char *v)
+{
+	for (o->core_count = 0; *v; v += *v == ',') {
+		uint64_t cpu;
+		if (o->core_count == OPTIONS_CORES || !take_number(v, 1023, &v, &cpu) || (*v && *v != ','))
+			return false;
+		o->cores[o->core_count++] = (unsigned)cpu;
+	}
+	return o->core_count > 0;
+}
+
+static bool take_fault(struct options *o, const char *v)
+{
+	o->fault = v;
+	return true;
+}
+
+static bool take_json(struct options *o, const char *v)
+{
+	return o->is_json = true;
+}
+
+static bool take_progress(struct options *o, const char *v)
+{
+	return o->is_progress = true;
+}
+
+enum value { NO_VALUE, NEEDS_VALUE, MAY_HAVE_VALUE };
+
+static const struct option_row {
+	const char *name;
+	enum value value;
+	bool (*take)(struct options *o, const char *value);
+	const char *takes, *text;
+} rows[] = {
+	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice", "as of uroce_open: inline:net_af_packet0,iface=eth0. Given twice: of both ends" },
+	{ "listen", MAY_HAVE_VALUE, take_listen, "[HOST:]PORT, and no --connect", "be the server of one client (port 7471)" },
+	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "be the client of a server; it is told what to do" },
+	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
+	{ "tcp", NO_VALUE, take_tcp, "", "kernel TCP instead, as a baseline (at both ends)" },
+	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all)" },
+	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M G, up to 2G", "bytes of a message (8,4K,64K,1M)" },
+	{ "all", NO_VALUE, take_all, "", "all operations, 0 bytes to 64 MiB" },
+	{ "bandwidth", NO_VALUE, take_stream, "", "measure streams (default, with latency)" },
+	{ "rate", NO_VALUE, take_stream, "", "the same; it has a column for each" },
+	{ "latency", NO_VALUE, take_latency, "", "measure latency (default, with streams)" },
+	{ "verify", NO_VALUE, take_verify, "", "do not measure; look at every byte of every message, at both ends" },
+	{ "qps", NEEDS_VALUE, take_qps, "1..65536", "QPs (1)" },
+	{ "depth", NEEDS_VALUE, take_depth, "1..65536", "messages of a QP outstanding (128)" },
+	{ "batch", NEEDS_VALUE, take_batch, "1..65536, not more than --depth", "messages of one post, the last signaled (16)" },
+	{ "inline", NEEDS_VALUE, take_inline, "bytes, as many as the device takes", "messages up to this travel inline (32)" },
+	{ "mtu", NEEDS_VALUE, take_mtu, "256, 512, 1024, 2048 or 4096", "path MTU (the largest that both ends carry)" },
+	{ "gid-index", NEEDS_VALUE, take_gid_index, "0..65535", "which of this end's GIDs (0)" },
+	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..86400", "of each measurement (0.3)" },
+	{ "iters", NEEDS_VALUE, take_iters, "1 or more", "messages of a QP in each measurement, instead of a time" },
+	{ "bytes", NEEDS_VALUE, take_bytes, "1 or more, K M G", "end a measurement after so many, too, though not before two messages" },
+	{ "cores", NEEDS_VALUE, take_cores, "a list of CPUs", "of each end: the program, and the poll core if embedded (--self inline: the first two)" },
+	{ "fault", NEEDS_VALUE, take_fault, "faults, as of the device key", "drop:1%/seed:7: a worse link" },
+	{ "json", NO_VALUE, take_json, "", "print one JSON object instead of a table" },
+	{ "progress", NO_VALUE, take_progress, "", "a line on what is going on, also when standard error is no terminal" },
+};
+
+static void print_help(void)
+{
+	printf("uroce-perf: bandwidth, message rate and latency of every operation. Without options: both ends here.\n"
+	       "  uroce-perf --listen --device inline:net_af_packet0,iface=eth0\n"
+	       "  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n\n");
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		printf("  --%-10s %s\n%s%s%s", rows[i].name, rows[i].text, rows[i].value ? "               takes " : "", rows[i].value ? rows[i].takes : "", rows[i].value ? "\n" : "");
+}
+
+static bool take_row(const struct option_row *r, char **argv, int *at, struct options *o)
+{
+	const char *value = NULL;
+	if (r->value != NO_VALUE && argv[*at + 1] && (r->value == NEEDS_VALUE || strncmp(argv[*at + 1], "--", 2)))
+		value = argv[++*at];
+	if ((r->value == NEEDS_VALUE && !value) || !r->take(o, value)) {
+		fprintf(stderr, "uroce-perf: --%s%s%s: expected %s\n", r->name, value ? " " : "", value ? value : "", r->takes[0] ? r->takes : "something else");
+		return false;
+	}
+	return true;
+}
+
+static bool check_whole(struct options *o)
+{
+	const char *wrong = NULL;
+	bool is_self = !o->listen && !o->connect;
+	if (!o->batch)
+		o->batch = o->depth < 16 ? o->depth : 16;
+	if (!o->tests)
+		o->tests = 1u << TEST_STREAM | 1u << TEST_LATENCY;
+	if (o->batch > o->depth)
+		wrong = "--batch is more than --depth: expected at most as much";
+	else if (o->is_tcp && (o->device[0] || o->fault))
+		wrong = "--tcp with --device or --fault: expected one or the other";
+	else if (!is_self && !o->is_tcp && !o->device[0])
+		wrong = "no --device: expected one, such as --device inline:net_af_packet0,iface=eth0 (only both ends in one process have a default)";
+	else if (!is_self && o->device[1])
+		wrong = "two --device: expected one, when the other end is another process";
+	else if (o->tests & 1u << TEST_VERIFY && o->tests != 1u << TEST_VERIFY)
+		wrong = "--verify measures nothing: expected no --bandwidth, --rate or --latency with it";
+	else if (o->is_tcp && o->tests & 1u << TEST_VERIFY)
+		wrong = "--tcp with --verify: expected one or the other";
+	if (wrong)
+		fprintf(stderr, "uroce-perf: %s\n", wrong);
+	o->depth -= o->depth % o->batch;
+	return !wrong;
+}
+
+bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
+{
+	*o = (struct options){ .qps = 1, .depth = 128, .inline_bytes = 32, .seconds = 0.3 };
+	take_op(o, "all");
+	take_sizes(o, "8,4K,64K,1M");
+	*is_done = false;
+	for (int i = 1; i < argc; i++) {
+		const struct option_row *r = NULL;
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			print_help();
+			return *is_done = true;
+		}
+		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+			if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, rows[k].name))
+				r = &rows[k];
+		if (!r) {
+			fprintf(stderr, "uroce-perf: %s: expected one of the options that --help lists\n", argv[i]);
+			return false;
+		}
+		if (!take_row(r, argv, &i, o))
+			return false;
+	}
+	return check_whole(o);
+}

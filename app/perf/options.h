@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was asked for on the command line. */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPTIONS_SIZES 128u
+#define OPTIONS_CORES 16u
+
+struct options {
+	const char *device[2]; /* the second one only when both ends are here; NULL: not given */
+	const char *listen, *connect; /* neither: both ends in this process */
+	const char *fault;
+	unsigned ops;          /* bit i: operation_at(i) */
+	unsigned tests;        /* bits of enum test */
+	uint64_t sizes[OPTIONS_SIZES];
+	unsigned size_count;
+	unsigned cores[OPTIONS_CORES];
+	unsigned core_count;
+	bool is_tcp, is_json, is_progress;
+	uint32_t qps, depth, batch, inline_bytes, mtu, gid_index;
+	uint64_t iters, bytes;
+	double seconds;
+};
+
+/* false after one line that says what was wrong and what is expected; *is_done: help was asked for and printed. */
+bool options_parse(int argc, char **argv, struct options *o, bool *is_done);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two ends: a client, which decides and reports, and a server, which does what it is told. */
+#ifndef PERF_ROLE_H
+#define PERF_ROLE_H
+
+#include "exchange.h"
+#include "options.h"
+
+/* How an end runs. */
+struct role {
+	const struct options *options;
+	const char *device;   /* NULL: TCP */
+	const char *cores;    /* for the report: "0", "0+1", "any" */
+	unsigned spinning;    /* threads of this end that never sleep */
+	bool is_crowded;
+	struct exchange exchange; /* closed when the role ends */
+};
+
+/* The program's exit code: 0, or 1 if anything failed. */
+int client_run(struct role *role);
+int server_run(struct role *role);
+
+/* Both: says who we are, hears who the peer is (to be released by the caller). NULL: the peer does not fit, said on standard error. */
+json_t *role_meet(struct role *role);
+
+#endif

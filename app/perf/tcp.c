@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The same work by kernel TCP, as a baseline in the same table: a stream of writes of the message's size, and a ping-pong with both ends spinning on a non-blocking socket (the best that TCP does). A connection of its own for
+ * each trial, NODELAY; the server's answer on the exchange ends a stream, so that what is measured has arrived. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "measure.h"
+
+#define READ_BYTES (256u << 10)
+
+static int send_all(int fd, const uint8_t *data, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t n = send(fd, data + at, len - at, MSG_NOSIGNAL);
+		if (n > 0)
+			at += (size_t)n;
+		else if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return 0;
+}
+
+static int spin_recv(int fd, uint8_t *data, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t n = recv(fd, data + at, len - at, MSG_DONTWAIT);
+		if (n > 0)
+			at += (size_t)n;
+		else if (!n)
+			return -ECONNRESET;
+		else if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return 0;
+}
+
+static int run_stream(struct exchange *x, int fd, const struct trial *t, uint8_t *data, struct result *r)
+{
+	uint64_t start_ns = end_now(), done = 0;
+	do {
+		for (unsigned i = 0; i < (t->size < 65536 && !t->iters ? 16 : 1); i++, done++) {
+			int err = send_all(fd, data, t->size);
+			if (err)
+				return err;
+		}
+	} while (!trial_is_over(t, done, done * t->size, start_ns));
+	shutdown(fd, SHUT_WR);
+	json_t *answer = exchange_read(x); /* all has arrived */
+	json_decref(answer);
+	r->messages = done;
+	r->bytes = done * t->size;
+	r->seconds = (double)(end_now() - start_ns) * 1e-9;
+	return answer ? 0 : -ECONNRESET;
+}
+
+static int run_latency(struct exchange *x, int fd, const struct trial *t, uint8_t *data, struct result *r)
+{
+	uint64_t start_ns = end_now(), before_ns = start_ns, done = 0;
+	int err = 0;
+	histogram_clear(&r->latency);
+	do {
+		err = send_all(fd, data, t->size);
+		if (!err)
+			err = spin_recv(fd, data, t->size);
+		uint64_t now_ns = end_now();
+		histogram_add(&r->latency, (now_ns - before_ns) / 2);
+		before_ns = now_ns;
+		done++;
+	} while (!err && !trial_is_over(t, done, done * t->size, start_ns));
+	shutdown(fd, SHUT_WR);
+	json_t *answer = exchange_read(x);
+	json_decref(answer);
+	r->latency_of = "half round trip";
+	r->messages = done;
+	r->bytes = done * t->size;
+	r->seconds = (double)(before_ns - start_ns) * 1e-9;
+	return err ? err : answer ? 0 : -ECONNRESET;
+}
+
+int tcp_run(struct exchange *x, const struct trial *t, struct result *r, char *error, size_t room)
+{
+	int port = 0, on = 1, err = -EPROTO;
+	json_t *offer = exchange_send(x, trial_pack(t)) ? NULL : exchange_read(x);
+	int fd = json_unpack(offer, "{s:i}", "port", &port) ? -1 : exchange_dial(x, port);
+	json_decref(offer);
+	uint8_t *data = calloc(1, t->size + 1);
+	if (fd >= 0 && data) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		err = (t->test == TEST_STREAM ? run_stream : run_latency)(x, fd, t, data, r);
+	}
+	if (err)
+		snprintf(error, room, "TCP: %s", fd < 0 ? "no connection to the peer" : strerror(-err));
+	free(data);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static void serve_stream(int fd, uint8_t *data)
+{
+	while (recv(fd, data, READ_BYTES, 0) > 0)
+		;
+}
+
+static void serve_latency(int fd, uint8_t *data, size_t size)
+{
+	while (!spin_recv(fd, data, size) && !send_all(fd, data, size))
+		;
+}
+
+int tcp_serve(struct exchange *x, const struct trial *t)
+{
+	int port, on = 1, listener = exchange_offer(x, &port);
+	if (listener < 0)
+		return exchange_send(x, json_pack("{s:s}", "error", "cannot listen"));
+	int err = exchange_send(x, json_pack("{s:i}", "port", port));
+	int fd = err ? -1 : accept(listener, NULL, NULL);
+	close(listener);
+	uint8_t *data = malloc(t->size > READ_BYTES ? t->size : READ_BYTES);
+	if (fd >= 0 && data) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		if (t->test == TEST_STREAM)
+			serve_stream(fd, data);
+		else
+			serve_latency(fd, data, t->size);
+	}
+	free(data);
+	if (fd >= 0)
+		close(fd);
+	return exchange_send(x, json_pack("{s:b}", "done", 1));
+}
