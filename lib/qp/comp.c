@@ -36,8 +36,7 @@ static bool acknowledge(struct qp *q, struct psn end)
 {
 	struct inflight *f = &q->flight;
 	struct psn before = f->una;
-	bool is_whole = true;
-	uint32_t retired = 0;
+	bool is_whole = true, has_retired = false;
 	while (f->oldest && !psn_is_equal(f->una, end)) {
 		struct wr *w = f->oldest;
 		uint32_t left = (wr_end(w).v - f->una.v) & PSN_MASK, covered = (end.v - f->una.v) & PSN_MASK;
@@ -50,15 +49,15 @@ static bool acknowledge(struct qp *q, struct psn end)
 			break;
 		}
 		qp_complete_send(q, inflight_retire(f), success);
-		retired++;
+		has_retired = true;
 	}
 	if (!psn_is_equal(f->una, before)) {
 		if (retry_on_progress(q))
 			req_on_lost(q);
 		qp_wake(q);
 	}
-	if (retired)
-		req_on_retired(q, retired);
+	if (has_retired)
+		req_free_slots(q);
 	return is_whole;
 }
 
@@ -186,7 +185,7 @@ static void advance(struct qp *q, struct wr *w, bool ends_request)
 	struct psn next = psn_add(q->flight.una, 1);
 	if (psn_is_equal(next, wr_end(w))) {
 		qp_complete_send(q, inflight_retire(&q->flight), success);
-		req_on_retired(q, 1);
+		req_free_slots(q);
 	} else {
 		inflight_acked(&q->flight, next);
 	}

@@ -124,7 +124,7 @@ void qp_reset(struct qp *q)
 	/* what is posted is dropped without a completion (IBA vol. 1, 10.3.1.1) */
 	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
 	q->req.retired = q->req.taken;
-	req_on_retired(q, 0);
+	req_free_slots(q);
 	q->rq.taken = atomic_load_explicit(&q->rq.ring->client_index, memory_order_acquire);
 	atomic_store_explicit(&q->rq.ring->engine_index, q->rq.taken, memory_order_release);
 	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release);
@@ -164,7 +164,9 @@ static void end_cqe(struct qp *q, struct cq *cq, struct abi_cqe *c, bool is_soli
 
 void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 {
+	q->req.retired++;
 	if (f.status || (w->flags & ABI_SEND_SIGNALED)) { /* errors complete even unsignaled WRs (IBA vol. 1, 10.8.6) */
+		req_free_slots(q); /* before the CQE: who has polled it may post one more */
 		struct abi_cqe *c = begin_cqe(q, q->send_cq, w->wr_id, f);
 		if (c) {
 			c->opcode = wr_kind_of(w)->wc_opcode;
@@ -248,7 +250,7 @@ void qp_fail_send(struct qp *q, struct failure f)
 	record_error(q, f, w ? w->wr_id : 0);
 	if (w) {
 		qp_complete_send(q, inflight_retire(&q->flight), f);
-		req_on_retired(q, 1);
+		req_free_slots(q);
 	}
 	qp_enter_error(q);
 }

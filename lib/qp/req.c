@@ -161,9 +161,8 @@ static bool take_wqe(struct qp *q)
 	return true;
 }
 
-void req_on_retired(struct qp *q, uint32_t count)
+void req_free_slots(struct qp *q)
 {
-	q->req.retired += count;
 	/* release: the slots have been read before they are given back */
 	atomic_store_explicit(&q->req.sq->engine_index, q->req.retired, memory_order_release);
 }
@@ -173,21 +172,18 @@ void req_flush(struct qp *q)
 	struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 	struct inflight *f = &q->flight;
 	uint32_t tail = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
-	uint32_t count = 0;
-	for (; f->oldest; count++)
+	while (f->oldest)
 		qp_complete_send(q, inflight_retire(f), flushed);
-	if (tail - q->req.taken > q->req.mask + 1) { /* an impossible index: nobody can say what was posted */
+	if (tail - q->req.taken > q->req.mask + 1) /* an impossible index: nobody can say what was posted */
 		q->req.taken = q->req.retired = tail;
-		count = 0;
-	}
-	for (; tail != q->req.taken; count++) {
+	while (tail != q->req.taken) {
 		struct wr *w = copy_wqe(q, q->req.slots + (size_t)(q->req.taken & q->req.mask) * q->req.slot_bytes);
 		if (!w)
 			break;
 		q->req.taken++;
 		qp_complete_send(q, w, flushed);
 	}
-	req_on_retired(q, count);
+	req_free_slots(q);
 }
 
 /* ---- building packets ---- */

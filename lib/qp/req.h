@@ -13,8 +13,8 @@ void req_on_lost(struct qp *q);
 void req_on_answered(struct qp *q);
 /* A tail-loss probe is due. */
 void req_on_probe(struct qp *q);
-/* The record has moved past `count` retired WRs: frees their slots. */
-void req_on_retired(struct qp *q, uint32_t count);
+/* Gives the slots of retired WRs back to the program. */
+void req_free_slots(struct qp *q);
 /* ERR: takes and flushes all that is in the ring. */
 void req_flush(struct qp *q);
 /* Whether the SQ holds WQEs not yet taken. */
