@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# uroce-perf as a user runs it: every operation, every mode, a link that loses, its JSON, wrong options, and two processes over a veth pair (root). Writes TAP.
+#   test_perf.sh PATH-OF-UROCE-PERF
+set -u
+perf=$1
+tmp=$(mktemp -d)
+a=uroce-pa-$$
+b=uroce-pb-$$
+server=
+number=0
+
+clean_up() {
+	[ -z "$server" ] || kill "$server" 2>/dev/null
+	ip netns del "$a" 2>/dev/null
+	ip netns del "$b" 2>/dev/null
+	rm -rf "$tmp"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# report RC NAME: one line of TAP, what was said before it when it failed.
+report() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		sed 's/^/# /' "$tmp/out" "$tmp/err" 2>/dev/null | tail -n 40
+		echo "not ok $number - $2"
+	fi
+}
+
+skip() {
+	number=$((number + 1))
+	echo "ok $number - $1 # SKIP $2"
+}
+
+# run ARG...: one process; 124 when it hangs.
+run() {
+	timeout -k 5 180 "$perf" "$@" >"$tmp/out" 2>"$tmp/err"
+}
+
+# rows FILE MODE OPS [CONDITION]: whether the rows are those of a whole run, with values that can be.
+rows() {
+	python3 - "$@" <<'PYTHON'
+import json, sys
+path, mode, ops = sys.argv[1:4]
+rows = json.load(open(path))
+assert isinstance(rows, list) and rows, 'no rows'
+assert {r['op'] for r in rows} == set(ops.split(',')), sorted({r['op'] for r in rows})
+for r in rows:
+    what = '%s of %d bytes: %r' % (r['op'], r['size'], r)
+    assert r['errors'] == 0, what
+    assert r['qps'] >= 1, what
+    assert 0 < r['msgs_per_s'] < 1e9, what
+    assert 0 <= r['gbit_per_s'] < 10000, what
+    assert abs(r['gbit_per_s'] - r['msgs_per_s'] * r['size'] * 8 / 1e9) <= 0.01 * r['gbit_per_s'] + 1e-6, what
+    lat = r['lat_ns']
+    if lat is not None and lat['max'] is not None:
+        assert 0 < lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9, what
+    else:
+        assert r['op'] == 'write' and r['size'] == 0, what  # nothing there that the peer could poll on
+    assert r['verified'] > 0 or (r['op'] == 'write' and r['size'] == 0), what
+    assert r['layout']['mode'] == mode and 'cores' in r['layout'] and 'spinning_threads' in r['layout'] and r['layout']['port'], what
+PYTHON
+}
+
+every=send,send-imm,write,write-imm,read,cas,fadd
+
+# check NAME MODE OPS ARG...: a run with --json whose rows are right.
+check() {
+	local name=$1 mode=$2 ops=$3 rc=0
+	shift 3
+	rm -f "$tmp/json"
+	run "$@" --json "$tmp/json" || rc=$?
+	[ "$rc" -eq 0 ] || echo "# exit code $rc"
+	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" 2>>"$tmp/err" || rc=1
+	report "$rc" "$name"
+}
+
+# refuses NAME ARG...: exit code 2 and one line on standard error, nothing else.
+refuses() {
+	local name=$1 rc=0
+	shift
+	run "$@" || rc=$?
+	if [ "$rc" -eq 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ]; then rc=0; else
+		echo "# exit code $rc"
+		rc=1
+	fi
+	report "$rc" "$name"
+}
+
+end0=net_ring,link=perf,side=0,ip=10.0.0.1/24
+end1=net_ring,link=perf,side=1,ip=10.0.0.2/24
+
+check "every operation, inline" inline $every --verify --seconds 0.05
+check "every operation, embedded" embedded $every --verify --seconds 0.05 --device "embedded:$end0" --device "embedded:$end1"
+check "every operation over a link that loses" inline $every --verify --seconds 0.05 --fault drop:1%
+check "embedded over a link that loses" embedded $every --verify --seconds 0.05 --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
+check "sizes at the edges of packets" inline $every --verify --iters 20 --sizes 0,1,7,1023,4095,4096,4097,65536
+check "64 MiB" inline send,write,read --verify --iters 3 --sizes 64M --op send,write,read
+check "sixteen QPs" inline send,write,read,fadd --verify --seconds 0.05 --qps 16 --op send,write,read,fadd
+check "one message at a time" inline send,write --verify --iters 100 --depth 1 --batch 1 --op send,write
+check "IPv6 addresses" inline send,read --verify --seconds 0.05 --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
+	--device inline:net_ring,link=v6,side=1,ip=fd00::2/64
+run --op write --sizes 1:64 --seconds 0.01 --test rate --json "$tmp/json" && python3 -c "
+import json, sys
+assert [r['size'] for r in json.load(open(sys.argv[1]))] == [1, 2, 4, 8, 16, 32, 64]" "$tmp/json" 2>>"$tmp/err"
+report $? "a sweep is powers of two"
+check "kernel TCP over loopback" tcp tcp --tcp --verify --seconds 0.05
+
+run --help && [ "$(grep -c -E '^ *--(op|sizes|test|iters|seconds|qps|depth|batch|inline|mtu|gid-index|device|listen|connect|cores|verify|fault|json|progress|tcp|help)\b' "$tmp/out")" -ge 20 ]
+report $? "--help names every option"
+refuses "an operation that there is not" --op sned
+refuses "a size that is none" --sizes 8,x
+refuses "a size beyond 64 MiB" --sizes 65M
+refuses "a test that there is not" --test speed
+refuses "no QPs" --qps 0
+refuses "seconds that are none" --seconds soon
+refuses "an option that there is not" --fast
+refuses "an option without its value" --op
+refuses "an argument too many" send
+refuses "both ends of a connection" --listen 1 --connect localhost:1
+
+# Two processes, each in a namespace of its own.
+make_hosts() {
+	[ "$(id -u)" -eq 0 ] && ip netns add "$a" && ip netns add "$b" && ip -n "$a" link add v0 type veth peer name v0 netns "$b" || return 1
+	local n i=1
+	for n in "$a" "$b"; do
+		ip -n "$n" link set lo up && ip -n "$n" link set v0 mtu 4200 up && ip -n "$n" addr add "10.78.0.$i/24" dev v0 || return 1
+		i=$((i + 1))
+	done
+}
+
+# pair NAME MODE OPS SERVER-ARGS -- CLIENT-ARGS
+pair() {
+	local name=$1 mode=$2 ops=$3 server_args=() rc=0 served=0
+	shift 3
+	while [ "$1" != -- ]; do
+		server_args+=("$1")
+		shift
+	done
+	shift
+	rm -f "$tmp/json"
+	ip netns exec "$b" timeout -k 5 120 "$perf" --listen 7471 "${server_args[@]}" >"$tmp/server" 2>&1 &
+	server=$!
+	ip netns exec "$a" timeout -k 5 120 "$perf" --connect 10.78.0.2:7471 "$@" --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	[ "$rc" -eq 0 ] || kill "$server" 2>/dev/null
+	wait "$server" || served=$?
+	server=
+	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" 2>>"$tmp/err" || rc=1
+	if [ "$rc" -ne 0 ] || [ "$served" -ne 0 ]; then
+		echo "# exit codes $rc and $served"
+		sed 's/^/# server: /' "$tmp/server"
+		rc=1
+	fi
+	report "$rc" "$name"
+}
+
+two="two processes over veth"
+if make_hosts >/dev/null 2>&1; then
+	port=net_af_packet0,iface=v0
+	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --seconds 0.05
+	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --seconds 0.05
+	pair "$two, kernel TCP" tcp tcp --tcp -- --tcp --verify --seconds 0.05
+else
+	for what in inline "embedded, losing" "kernel TCP"; do skip "$two, $what" "needs root and network namespaces"; done
+fi
+echo "1..$number"
