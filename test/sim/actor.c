@@ -152,6 +152,12 @@ static bool poll_cqs(struct actor *a)
 	return has_any;
 }
 
+void actor_poll_all(struct actor *a)
+{
+	while (poll_cqs(a))
+		;
+}
+
 static uint64_t count_completed(const struct end *e)
 {
 	uint64_t counter[QP_COUNTER_COUNT] = { 0 };

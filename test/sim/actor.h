@@ -61,6 +61,8 @@ struct actor {
 void actor_post_early(struct actor *a, struct end *e);
 uint64_t actor_next(void *actor, uint64_t now_ns);
 void actor_act(void *actor, uint64_t now_ns);
+/* What has completed and was not polled yet. */
+void actor_poll_all(struct actor *a);
 
 /* check.c: whether a completion is the next one that the plan has. */
 void check_completion(struct actor *a, const struct uroce_wc *wc);

@@ -260,6 +260,9 @@ static void check_core(struct run *r, struct core *c, unsigned host)
 static void take_apart(struct run *r)
 {
 	bool was_good = !verdict_is_bad(&r->verdict);
+	for (unsigned i = 0; was_good && i < r->plan->hosts; i++)
+		for (unsigned c = 0; c < r->plan->host[i].contexts; c++)
+			actor_poll_all(&r->actor[i][c]);
 	for (unsigned i = 0; was_good && i < r->plan->pairs; i++)
 		for (unsigned s = 0; s < 2; s++)
 			check_end(&r->end[i][s], &r->verdict);
