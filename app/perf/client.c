@@ -12,7 +12,7 @@ struct client {
 	struct role *role;
 	struct end end;
 	struct report report;
-	struct result stream, latency;
+	struct result results[TESTS];
 	unsigned number, of; /* trials */
 	bool has_failed, is_alone;
 };
@@ -95,28 +95,24 @@ static int run_trial(struct client *c, const struct trial *t, struct result *r)
 	return err;
 }
 
-/* All that was asked for of one operation and size. */
+/* All that was asked for of one operation and size; what fails ends the row. */
 static void run_row(struct client *c, const struct operation *op, uint64_t size)
 {
+	static const enum test order[TESTS] = { TEST_VERIFY, TEST_STREAM, TEST_LATENCY };
 	const struct options *o = c->role->options;
+	const struct result *done[TESTS] = { NULL };
 	struct trial t = { .op = op, .size = size, .qps = o->qps, .depth = o->depth, .batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu,
 		.iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
-	bool has_stream = o->tests & 1u << TEST_STREAM, has_latency = o->tests & 1u << TEST_LATENCY;
 	int err = 0;
-	if (o->tests & 1u << TEST_VERIFY) {
-		t.test = TEST_VERIFY;
-		err = run_trial(c, &t, &c->stream);
-		report_add_verified(&c->report, &t, &c->stream, err ? c->end.error : "");
-	} else {
-		t.test = TEST_STREAM;
-		if (has_stream)
-			err = run_trial(c, &t, &c->stream);
-		t.test = TEST_LATENCY;
-		bool stream_is_good = has_stream && !err;
-		if (!err && has_latency)
-			err = run_trial(c, &t, &c->latency);
-		report_add(&c->report, &t, stream_is_good ? &c->stream : NULL, !err && has_latency ? &c->latency : NULL, err ? c->end.error : "");
+	for (unsigned i = 0; i < TESTS && !err; i++) {
+		if (!(o->tests & 1u << order[i]))
+			continue;
+		t.test = order[i];
+		err = run_trial(c, &t, &c->results[t.test]);
+		if (!err)
+			done[t.test] = &c->results[t.test];
 	}
+	report_add(&c->report, &t, done, err ? c->end.error : "");
 	if (err)
 		c->has_failed = true;
 	c->is_alone = c->end.exchange->is_closed;
@@ -142,23 +138,16 @@ static unsigned count_trials(const struct options *o)
 	return rows * (unsigned)__builtin_popcount(o->tests);
 }
 
-static json_t *describe(const struct client *c)
-{
-	const struct options *o = c->role->options;
-	json_t *about = json_pack("{s:s, s:s}", "program", "uroce-perf", "device", c->role->device ? c->role->device : "tcp");
-	if (c->role->device)
-		json_object_update_new(about, json_pack("{s:i, s:i, s:i}", "port_path_mtu", (int)c->end.device.active_mtu, "path_mtu_asked", (int)o->mtu, "inline", (int)o->inline_bytes));
-	return about;
-}
-
 static void run_all(struct client *c, json_t *peer)
 {
 	const struct options *o = c->role->options;
 	int spinning = 0;
 	const char *cores = "any";
+	static const char *const modes[3] = { "embedded", "inline", "served" };
 	json_unpack(peer, "{s?s, s?i}", "cores", &cores, "spinning", &spinning);
-	c->report = (struct report){ .is_json = o->is_json, .has_progress = o->is_progress, .kind = o->tests & 1u << TEST_VERIFY ? TEST_VERIFY : TEST_STREAM,
-		.cores = { c->role->cores, cores }, .spinning = c->role->spinning + (unsigned)spinning };
+	c->report = (struct report){ .json = o->json, .has_progress = o->is_progress, .is_only_verify = o->tests == 1u << TEST_VERIFY,
+		.mode = o->is_tcp ? "tcp" : modes[c->end.device.mode % 3], .port = o->is_tcp ? "kernel" : c->end.device.name, .cores = { c->role->cores, cores },
+		.spinning = c->role->spinning + (unsigned)spinning };
 	c->of = count_trials(o);
 	report_start(&c->report);
 	if (o->is_tcp)
@@ -166,7 +155,8 @@ static void run_all(struct client *c, json_t *peer)
 	for (unsigned i = 0; operation_at(i) && !o->is_tcp; i++)
 		if (o->ops & 1u << i)
 			run_operation(c, operation_at(i));
-	report_end(&c->report, describe(c), !c->has_failed && !c->is_alone);
+	if (!report_end(&c->report))
+		c->has_failed = true;
 }
 
 int client_run(struct role *role)

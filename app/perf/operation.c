@@ -52,7 +52,7 @@ bool trial_unpack(json_t *message, struct trial *t)
 		    "depth", &depth, "batch", &batch, "inline", &inline_bytes, "mtu", &mtu, "iters", &iters, "bytes", &bytes, "seconds", &t->seconds))
 		return false;
 	t->op = operation_find(name, strlen(name));
-	if (!t->op && (strcmp(name, "tcp") || !size || test == TEST_VERIFY))
+	if (!t->op && (strcmp(name, "tcp") || !size))
 		return false;
 	if (test < 0 || test >= TESTS || size < 0 || size > (json_int_t)1 << 31 || qps < 1 || qps > (int)QPS_MAX || depth < 1 || depth > (int)DEPTH_MAX)
 		return false;

@@ -9,7 +9,7 @@
 
 #include "operation.h"
 
-#define SIZE_LARGEST (UINT64_C(1) << 31)
+#define SIZE_LARGEST (UINT64_C(64) << 20)
 
 /* A number with K, M or G (powers of 1024), up to max. *end is what follows. */
 static bool take_number(const char *text, uint64_t max, const char **end, uint64_t *out)
@@ -77,9 +77,9 @@ static bool take_tcp(struct options *o, const char *v)
 
 static bool take_op(struct options *o, const char *v)
 {
-	o->ops = 0;
 	if (!strcmp(v, "all"))
 		v = "send,send-imm,write,write-imm,read,cas,fadd";
+	o->ops = 0;
 	for (size_t len; *v; v += len, v += *v == ',') {
 		unsigned i = 0;
 		len = strcspn(v, ",");
@@ -125,21 +125,40 @@ static bool take_all(struct options *o, const char *v)
 	return take_op(o, "all") && take_sizes(o, "0,1:64M");
 }
 
+static bool take_test(struct options *o, const char *v)
+{
+	static const struct {
+		const char *name;
+		unsigned tests;
+	} names[] = {
+		{ "rate", 1u << TEST_STREAM }, { "bandwidth", 1u << TEST_STREAM }, { "latency", 1u << TEST_LATENCY }, { "verify", 1u << TEST_VERIFY },
+		{ "all", 1u << TEST_STREAM | 1u << TEST_LATENCY },
+	};
+	for (size_t len; *v; v += len, v += *v == ',') {
+		unsigned i = 0, count = sizeof(names) / sizeof(names[0]);
+		len = strcspn(v, ",");
+		while (i < count && (strlen(names[i].name) != len || memcmp(names[i].name, v, len)))
+			i++;
+		if (i == count)
+			return false;
+		o->tests |= names[i].tests;
+	}
+	return o->tests != 0;
+}
+
 static bool take_stream(struct options *o, const char *v)
 {
-	o->tests |= 1u << TEST_STREAM;
-	return true;
+	return take_test(o, "bandwidth");
 }
 
 static bool take_latency(struct options *o, const char *v)
 {
-	o->tests |= 1u << TEST_LATENCY;
-	return true;
+	return take_test(o, "latency");
 }
 
 static bool take_verify(struct options *o, const char *v)
 {
-	o->tests |= 1u << TEST_VERIFY;
+	o->is_verify = true;
 	return true;
 }
 
@@ -209,7 +228,8 @@ static bool take_fault(struct options *o, const char *v)
 
 static bool take_json(struct options *o, const char *v)
 {
-	return o->is_json = true;
+	o->json = v ? v : "-";
+	return true;
 }
 
 static bool take_progress(struct options *o, const char *v)
@@ -231,12 +251,13 @@ static const struct option_row {
 	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
 	{ "tcp", NO_VALUE, take_tcp, "", "kernel TCP instead, as a baseline (at both ends)" },
 	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all)" },
-	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M G, up to 2G", "bytes of a message (8,4K,64K,1M)" },
+	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, up to 64M", "bytes of a message (8,4K,64K,1M)" },
 	{ "all", NO_VALUE, take_all, "", "all operations, 0 bytes to 64 MiB" },
-	{ "bandwidth", NO_VALUE, take_stream, "", "measure streams (default, with latency)" },
-	{ "rate", NO_VALUE, take_stream, "", "the same; it has a column for each" },
-	{ "latency", NO_VALUE, take_latency, "", "measure latency (default, with streams)" },
-	{ "verify", NO_VALUE, take_verify, "", "do not measure; look at every byte of every message, at both ends" },
+	{ "test", NEEDS_VALUE, take_test, "a list of bandwidth, rate, latency, verify; or all", "what is done. Bandwidth and rate come from one stream; all: these and latency (all)" },
+	{ "bandwidth", NO_VALUE, take_stream, "", "--test bandwidth" },
+	{ "rate", NO_VALUE, take_stream, "", "--test rate" },
+	{ "latency", NO_VALUE, take_latency, "", "--test latency" },
+	{ "verify", NO_VALUE, take_verify, "", "before what is measured, look at every byte of every message, at both ends" },
 	{ "qps", NEEDS_VALUE, take_qps, "1..65536", "QPs (1)" },
 	{ "depth", NEEDS_VALUE, take_depth, "1..65536", "messages of a QP outstanding (128)" },
 	{ "batch", NEEDS_VALUE, take_batch, "1..65536, not more than --depth", "messages of one post, the last signaled (16)" },
@@ -248,7 +269,7 @@ static const struct option_row {
 	{ "bytes", NEEDS_VALUE, take_bytes, "1 or more, K M G", "end a measurement after so many, too, though not before two messages" },
 	{ "cores", NEEDS_VALUE, take_cores, "a list of CPUs", "of each end: the program, and the poll core if embedded (--self inline: the first two)" },
 	{ "fault", NEEDS_VALUE, take_fault, "faults, as of the device key", "drop:1%/seed:7: a worse link" },
-	{ "json", NO_VALUE, take_json, "", "print one JSON object instead of a table" },
+	{ "json", MAY_HAVE_VALUE, take_json, "a file name, or nothing", "write the results as a JSON list; without a file name, instead of the table" },
 	{ "progress", NO_VALUE, take_progress, "", "a line on what is going on, also when standard error is no terminal" },
 };
 
@@ -280,7 +301,9 @@ static bool check_whole(struct options *o)
 	if (!o->batch)
 		o->batch = o->depth < 16 ? o->depth : 16;
 	if (!o->tests)
-		o->tests = 1u << TEST_STREAM | 1u << TEST_LATENCY;
+		take_test(o, "all");
+	if (o->is_verify)
+		take_test(o, "verify");
 	if (o->batch > o->depth)
 		wrong = "--batch is more than --depth: expected at most as much";
 	else if (o->is_tcp && (o->device[0] || o->fault))
@@ -289,10 +312,6 @@ static bool check_whole(struct options *o)
 		wrong = "no --device: expected one, such as --device inline:net_af_packet0,iface=eth0 (only both ends in one process have a default)";
 	else if (!is_self && o->device[1])
 		wrong = "two --device: expected one, when the other end is another process";
-	else if (o->tests & 1u << TEST_VERIFY && o->tests != 1u << TEST_VERIFY)
-		wrong = "--verify measures nothing: expected no --bandwidth, --rate or --latency with it";
-	else if (o->is_tcp && o->tests & 1u << TEST_VERIFY)
-		wrong = "--tcp with --verify: expected one or the other";
 	if (wrong)
 		fprintf(stderr, "uroce-perf: %s\n", wrong);
 	o->depth -= o->depth % o->batch;

@@ -19,7 +19,8 @@ struct options {
 	unsigned size_count;
 	unsigned cores[OPTIONS_CORES];
 	unsigned core_count;
-	bool is_tcp, is_json, is_progress;
+	const char *json;      /* file name, "-": standard output instead of the table; NULL: none */
+	bool is_tcp, is_progress, is_verify;
 	uint32_t qps, depth, batch, inline_bytes, mtu, gid_index;
 	uint64_t iters, bytes;
 	double seconds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints. Owns the layout of the table and the names in the JSON object, which stay. */
+/* Prints. Owns the layout of the table and the names in the JSON list, which stay. */
 #include "report.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 void report_start(struct report *r)
 {
-	r->results = json_array();
+	r->rows = json_array();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -29,15 +29,11 @@ static const char *format_size(uint64_t bytes, char text[24])
 	return text;
 }
 
+/* ---- the table ---- */
+
 static double us(const struct histogram *h, double share)
 {
 	return (double)histogram_percentile(h, share) / 1000;
-}
-
-static const char *format_cores(const struct report *r, char text[64])
-{
-	snprintf(text, 64, "%s|%s", r->cores[0], r->cores[1]);
-	return text;
 }
 
 static void print_head(struct report *r)
@@ -45,82 +41,77 @@ static void print_head(struct report *r)
 	if (r->has_head)
 		return;
 	r->has_head = true;
-	if (r->kind == TEST_VERIFY)
-		printf("%-10s %7s %9s %10s %8s   %s\n", "operation", "size", "messages", "bytes", "seconds", "data");
+	if (r->is_only_verify)
+		printf("%-10s %7s %9s %10s %8s  %s\n", "operation", "size", "messages", "bytes", "seconds", "data");
 	else
-		printf("%-10s %7s %12s %9s %9s %9s %9s %9s  %-18s %-8s %s\n", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is", "cores",
-			"spinning");
+		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s  %-7s %s\n", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
+			"verified", "cores", "spinning");
 }
 
-static void print_row(struct report *r, const struct trial *t, const struct result *s, const struct result *l)
+static void print_verified(const struct trial *t, const struct result *v, const char *error)
 {
+	char size[24], bytes[24];
+	printf("%-10s %7s %9llu %10s %8.3f  %s\n", trial_name(t), format_size(t->size, size), (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds,
+		error[0] ? "FAILED" : "right");
+}
+
+static void print_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS])
+{
+	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
 	char size[24], cores[64];
-	print_head(r);
 	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
 	if (s)
-		printf("%12.0f %9.3f ", (double)s->messages / s->seconds, (double)s->bytes * 8e-9 / s->seconds);
+		printf("%11.0f %8.3f ", (double)s->messages / s->seconds, (double)s->bytes * 8e-9 / s->seconds);
 	else
-		printf("%12s %9s ", "-", "-");
+		printf("%11s %8s ", "-", "-");
 	if (l)
 		printf("%9.2f %9.2f %9.2f %9.2f  %-18s ", us(&l->latency, 0.5), us(&l->latency, 0.99), us(&l->latency, 0.999), (double)l->latency.max / 1000, l->latency_of);
 	else
 		printf("%9s %9s %9s %9s  %-18s ", "-", "-", "-", "-", "-");
-	printf("%-8s %u\n", format_cores(r, cores), r->spinning);
+	if (v)
+		printf("%8llu  ", (unsigned long long)v->messages);
+	else
+		printf("%8s  ", "-");
+	snprintf(cores, sizeof(cores), "%s|%s", r->cores[0], r->cores[1]);
+	printf("%-7s %u\n", cores, r->spinning);
 }
 
-static void print_error(const struct trial *t, const char *error)
+/* ---- JSON ---- */
+
+static json_t *pack_latency(const struct result *l)
+{
+	const struct histogram *h = &l->latency;
+	return json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:I}", "of", l->latency_of, "samples", (json_int_t)h->count, "mean", h->count ? (double)h->sum / (double)h->count : 0.0,
+		"p50", (json_int_t)histogram_percentile(h, 0.5), "p99", (json_int_t)histogram_percentile(h, 0.99), "p999", (json_int_t)histogram_percentile(h, 0.999),
+		"max", (json_int_t)h->max);
+}
+
+static json_t *pack_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error)
+{
+	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
+	return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "size", (json_int_t)t->size, "qps", (int)t->qps,
+		"depth", (int)t->depth, "batch", (int)t->batch, "errors", error[0] != 0, "error", error[0] ? error : NULL,
+		"msgs_per_s", s ? json_real((double)s->messages / s->seconds) : json_null(), "gbit_per_s", s ? json_real((double)s->bytes * 8e-9 / s->seconds) : json_null(),
+		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0),
+		"layout", "mode", r->mode, "port", r->port, "cores", r->cores[0], r->cores[1], "spinning_threads", (int)r->spinning);
+}
+
+/* ---- both ---- */
+
+void report_add(struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error)
 {
 	char size[24];
-	fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), format_size(t->size, size), error);
-}
-
-static json_t *pack_row(const struct report *r, const struct trial *t, const char *error)
-{
-	char cores[64];
-	json_t *row = json_pack("{s:s, s:I, s:i, s:i, s:i, s:s, s:i}", "operation", trial_name(t), "size", (json_int_t)t->size, "qps", (int)t->qps, "depth", (int)t->depth, "batch",
-		(int)t->batch, "cores", format_cores(r, cores), "spinning_threads", (int)r->spinning);
-	if (error[0])
-		json_object_set_new(row, "error", json_string(error));
-	return row;
-}
-
-void report_add(struct report *r, const struct trial *t, const struct result *s, const struct result *l, const char *error)
-{
+	bool has_table = !r->json || strcmp(r->json, "-");
 	clear_progress(r);
-	if (!r->is_json && (s || l))
-		print_row(r, t, s, l);
-	if (error[0])
-		print_error(t, error);
-	if (!r->is_json)
-		return;
-	json_t *row = pack_row(r, t, error);
-	if (s)
-		json_object_update_new(row, json_pack("{s:I, s:f, s:f, s:f}", "messages", (json_int_t)s->messages, "seconds", s->seconds, "messages_per_second", (double)s->messages / s->seconds,
-			"gbit_per_second", (double)s->bytes * 8e-9 / s->seconds));
-	if (l)
-		json_object_update_new(row, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "latency_is", l->latency_of, "latency_samples", (json_int_t)l->latency.count, "latency_mean_us",
-			(double)l->latency.sum / 1000 / (double)l->latency.count, "latency_p50_us", us(&l->latency, 0.5), "latency_p99_us", us(&l->latency, 0.99),
-			"latency_p99_9_us", us(&l->latency, 0.999), "latency_max_us", (double)l->latency.max / 1000));
-	json_array_append_new(r->results, row);
-}
-
-void report_add_verified(struct report *r, const struct trial *t, const struct result *result, const char *error)
-{
-	char size[24], bytes[24];
-	clear_progress(r);
-	if (!r->is_json) {
+	if (has_table)
 		print_head(r);
-		printf("%-10s %7s %9llu %10s %8.3f   %s\n", trial_name(t), format_size(t->size, size), (unsigned long long)result->messages, format_size(result->bytes, bytes), result->seconds,
-			error[0] ? "FAILED" : "right");
-	}
+	if (has_table && r->is_only_verify && results[TEST_VERIFY])
+		print_verified(t, results[TEST_VERIFY], error);
+	else if (has_table)
+		print_row(r, t, results);
 	if (error[0])
-		print_error(t, error);
-	if (!r->is_json)
-		return;
-	json_t *row = pack_row(r, t, error);
-	json_object_update_new(row, json_pack("{s:b, s:I, s:I, s:f}", "verified", !error[0], "messages", (json_int_t)result->messages, "bytes", (json_int_t)result->bytes, "seconds",
-		result->seconds));
-	json_array_append_new(r->results, row);
+		fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), format_size(t->size, size), error);
+	json_array_append_new(r->rows, pack_row(r, t, results, error));
 }
 
 void report_progress(struct report *r, const struct trial *t, unsigned number, unsigned of)
@@ -131,16 +122,20 @@ void report_progress(struct report *r, const struct trial *t, unsigned number, u
 		fprintf(stderr, "\r\033[K[%u/%u] %s, %s bytes: %s", number, of, trial_name(t), format_size(t->size, size), words[t->test]);
 }
 
-void report_end(struct report *r, json_t *about, bool is_good)
+bool report_end(struct report *r)
 {
+	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
+	bool is_written = true;
 	clear_progress(r);
-	if (r->is_json) {
-		json_object_set_new(about, "good", json_boolean(is_good));
-		json_object_set(about, "results", r->results);
-		json_dumpf(about, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	if (r->json && !strcmp(r->json, "-")) {
+		json_dumpf(r->rows, stdout, flags);
 		printf("\n");
+	} else if (r->json) {
+		is_written = !json_dump_file(r->rows, r->json, flags);
+		if (!is_written)
+			fprintf(stderr, "uroce-perf: cannot write %s\n", r->json);
 	}
-	json_decref(about);
-	json_decref(r->results);
-	r->results = NULL;
+	json_decref(r->rows);
+	r->rows = NULL;
+	return is_written;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results for people, a line each as they come, or for programs, one JSON object at the end. */
+/* Results for people, a line each as they come, and for programs, a JSON list at the end. */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 
@@ -9,19 +9,20 @@
 #include "measure.h"
 
 struct report {
-	bool is_json, has_progress, has_head;
-	enum test kind;       /* TEST_VERIFY has columns of its own */
+	const char *json;     /* file name, "-": standard output instead of the table; NULL: only the table */
+	bool has_progress, has_head;
+	bool is_only_verify;  /* nothing is measured: fewer columns */
+	const char *mode, *port;
 	const char *cores[2]; /* of client and server */
 	unsigned spinning;    /* threads of both that never sleep */
-	json_t *results;
+	json_t *rows;
 };
 
 void report_start(struct report *r);
-/* One operation and size: what was measured of it, NULL if not; error: "" or why there is less. */
-void report_add(struct report *r, const struct trial *t, const struct result *stream, const struct result *latency, const char *error);
-void report_add_verified(struct report *r, const struct trial *t, const struct result *result, const char *error);
+/* One operation and size: results[test] of what was done, NULL of what was not; error: "", or why there is less. */
+void report_add(struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error);
 void report_progress(struct report *r, const struct trial *t, unsigned number, unsigned of);
-/* Ends the report; about: what was used, which becomes part of it. */
-void report_end(struct report *r, json_t *about, bool is_good);
+/* Writes the JSON list. false: it could not be written, said on standard error. */
+bool report_end(struct report *r);
 
 #endif

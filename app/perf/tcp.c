@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "measure.h"
+#include "pattern.h"
 
 #define READ_BYTES (256u << 10)
 
@@ -85,8 +86,27 @@ static int run_latency(struct exchange *x, int fd, const struct trial *t, uint8_
 	return err ? err : answer ? 0 : -ECONNRESET;
 }
 
+static int run_verify(struct exchange *x, int fd, const struct trial *t, uint8_t *data, struct result *r)
+{
+	uint64_t start_ns = end_now(), done = 0;
+	int err = 0;
+	do {
+		pattern_fill(data, t->size, pattern_seed(0, done++, 0));
+		err = send_all(fd, data, t->size);
+	} while (!err && !trial_is_over(t, done, done * t->size, start_ns));
+	shutdown(fd, SHUT_WR);
+	json_t *answer = exchange_read(x);
+	json_int_t right = json_integer_value(json_object_get(answer, "right"));
+	json_decref(answer);
+	r->messages = done;
+	r->bytes = done * t->size;
+	r->seconds = (double)(end_now() - start_ns) * 1e-9;
+	return err ? err : right == (json_int_t)done ? 0 : -EBADMSG;
+}
+
 int tcp_run(struct exchange *x, const struct trial *t, struct result *r, char *error, size_t room)
 {
+	static int (*const runs[TESTS])(struct exchange *, int, const struct trial *, uint8_t *, struct result *) = { run_stream, run_latency, run_verify };
 	int port = 0, on = 1, err = -EPROTO;
 	json_t *offer = exchange_send(x, trial_pack(t)) ? NULL : exchange_read(x);
 	int fd = json_unpack(offer, "{s:i}", "port", &port) ? -1 : exchange_dial(x, port);
@@ -94,7 +114,7 @@ int tcp_run(struct exchange *x, const struct trial *t, struct result *r, char *e
 	uint8_t *data = calloc(1, t->size + 1);
 	if (fd >= 0 && data) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		err = (t->test == TEST_STREAM ? run_stream : run_latency)(x, fd, t, data, r);
+		err = runs[t->test](x, fd, t, data, r);
 	}
 	if (err)
 		snprintf(error, room, "TCP: %s", fd < 0 ? "no connection to the peer" : strerror(-err));
@@ -104,20 +124,33 @@ int tcp_run(struct exchange *x, const struct trial *t, struct result *r, char *e
 	return err;
 }
 
-static void serve_stream(int fd, uint8_t *data)
+/* Each returns how many messages it found right. */
+static uint64_t serve_stream(int fd, uint8_t *data, size_t size)
 {
 	while (recv(fd, data, READ_BYTES, 0) > 0)
 		;
+	return 0;
 }
 
-static void serve_latency(int fd, uint8_t *data, size_t size)
+static uint64_t serve_latency(int fd, uint8_t *data, size_t size)
 {
 	while (!spin_recv(fd, data, size) && !send_all(fd, data, size))
 		;
+	return 0;
+}
+
+static uint64_t serve_verify(int fd, uint8_t *data, size_t size)
+{
+	uint64_t right = 0;
+	while (!spin_recv(fd, data, size) && pattern_check(data, size, pattern_seed(0, right, 0)) == PATTERN_FINE)
+		right++;
+	return right;
 }
 
 int tcp_serve(struct exchange *x, const struct trial *t)
 {
+	static uint64_t (*const serves[TESTS])(int, uint8_t *, size_t) = { serve_stream, serve_latency, serve_verify };
+	uint64_t right = 0;
 	int port, on = 1, listener = exchange_offer(x, &port);
 	if (listener < 0)
 		return exchange_send(x, json_pack("{s:s}", "error", "cannot listen"));
@@ -127,13 +160,10 @@ int tcp_serve(struct exchange *x, const struct trial *t)
 	uint8_t *data = malloc(t->size > READ_BYTES ? t->size : READ_BYTES);
 	if (fd >= 0 && data) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		if (t->test == TEST_STREAM)
-			serve_stream(fd, data);
-		else
-			serve_latency(fd, data, t->size);
+		right = serves[t->test](fd, data, t->size);
 	}
 	free(data);
 	if (fd >= 0)
 		close(fd);
-	return exchange_send(x, json_pack("{s:b}", "done", 1));
+	return exchange_send(x, json_pack("{s:b, s:I}", "done", 1, "right", (json_int_t)right));
 }
