@@ -167,12 +167,12 @@ int client_run(struct role *role)
 		return 1;
 	c->role = role;
 	c->has_failed = true;
-	c->end = (struct end){ .exchange = &role->exchange, .is_crowded = role->is_crowded, .is_client = true };
+	c->end = (struct end){ .exchange = &role->exchange, .is_client = true };
 	if (!role->device || !end_open(&c->end, role->device, role->options->gid_index)) {
 		if (role->device)
 			role->exchange.pump = end_pump;
 		role->exchange.arg = &c->end;
-		peer = role_meet(role);
+		peer = role_meet(role, &c->end.is_crowded);
 	}
 	if (peer) {
 		c->has_failed = false;

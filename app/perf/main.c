@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "role.h"
@@ -94,6 +95,7 @@ static void seat_threads(struct seat *s, const struct options *o, unsigned side)
 	else
 		snprintf(s->cores, sizeof(s->cores), "%d", s->cpu);
 	s->role.cores = s->cores;
+	s->role.cpus = (unsigned)get_nprocs();
 }
 
 static bool take_seat(struct seat *s, const struct options *o, unsigned side)
@@ -106,20 +108,6 @@ static bool take_seat(struct seat *s, const struct options *o, unsigned side)
 	}
 	seat_threads(s, o, side);
 	return true;
-}
-
-/* More threads that spin than CPUs for them: each has to give way. */
-static bool is_crowded(const struct options *o, unsigned spinning)
-{
-	cpu_set_t set;
-	unsigned cpus = count_cpus(&set);
-	if (o->core_count) {
-		CPU_ZERO(&set);
-		for (unsigned i = 0; i < o->core_count; i++)
-			CPU_SET(o->cores[i], &set);
-		cpus = (unsigned)CPU_COUNT(&set);
-	}
-	return spinning > cpus;
 }
 
 static void *run_seat(void *arg)
@@ -183,6 +171,5 @@ int main(int argc, char **argv)
 	o.is_progress |= isatty(STDERR_FILENO);
 	if (!take_seat(&seat[0], &o, 0) || (is_self && !take_seat(&seat[1], &o, 1)))
 		return 2;
-	seat[0].role.is_crowded = seat[1].role.is_crowded = is_crowded(&o, seat[0].role.spinning + seat[1].role.spinning);
 	return is_self ? run_both(seat) : run_one(&seat[0], &o);
 }

@@ -12,7 +12,7 @@ struct role {
 	const char *device;   /* NULL: TCP */
 	const char *cores;    /* for the report: "0", "0+1", "any" */
 	unsigned spinning;    /* threads of this end that never sleep */
-	bool is_crowded;
+	unsigned cpus;        /* that all its threads, and those of a peer on the same machine, share */
 	struct exchange exchange; /* closed when the role ends */
 };
 
@@ -20,7 +20,8 @@ struct role {
 int client_run(struct role *role);
 int server_run(struct role *role);
 
-/* Both: says who we are, hears who the peer is (to be released by the caller). NULL: the peer does not fit, said on standard error. */
-json_t *role_meet(struct role *role);
+/* Both: says who we are, hears who the peer is (to be released by the caller). *is_crowded: more threads spin on this machine than there are CPUs, and each should give way. NULL: the
+ * peer does not fit, said on standard error. */
+json_t *role_meet(struct role *role, bool *is_crowded);
 
 #endif

@@ -17,21 +17,37 @@ int end_ready(struct end *e)
 	return exchange_send(e->exchange, json_pack("{s:b}", "ready", 1)) ? end_fail(e, "the peer is gone") : 0;
 }
 
-json_t *role_meet(struct role *role)
+/* Tells whether two ends are on one machine. */
+static void read_machine(char text[64])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!f || !fgets(text, 64, f))
+		strcpy(text, "unknown");
+	if (f)
+		fclose(f);
+	text[strcspn(text, "\n")] = 0;
+}
+
+json_t *role_meet(struct role *role, bool *is_crowded)
 {
 	bool is_tcp = !role->device;
-	int version = 0, peer_is_tcp = 0;
-	json_t *ours = json_pack("{s:i, s:b, s:s, s:i}", "uroce_perf", 1, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning);
+	int version = 0, peer_is_tcp = 0, spinning = 0;
+	const char *machine;
+	char here[64];
+	read_machine(here);
+	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s}", "uroce_perf", 1, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here);
 	json_t *peer = exchange_send(&role->exchange, ours) ? NULL : exchange_read(&role->exchange);
 	const char *wrong = NULL;
 	if (!peer)
 		wrong = "the peer went away";
-	else if (json_unpack(peer, "{s:i, s:b}", "uroce_perf", &version, "tcp", &peer_is_tcp) || version != 1)
+	else if (json_unpack(peer, "{s:i, s:b, s:i, s:s}", "uroce_perf", &version, "tcp", &peer_is_tcp, "spinning", &spinning, "machine", &machine) || version != 1)
 		wrong = "the peer is another version, or something else";
 	else if (peer_is_tcp != is_tcp)
 		wrong = is_tcp ? "the peer was started without --tcp: expected both with or both without" : "the peer was started with --tcp: expected both with or both without";
-	if (!wrong)
+	if (!wrong) {
+		*is_crowded = role->spinning + (strcmp(machine, here) ? 0u : (unsigned)spinning) > role->cpus;
 		return peer;
+	}
 	fprintf(stderr, "uroce-perf: %s\n", wrong);
 	json_decref(peer);
 	return NULL;
@@ -89,12 +105,12 @@ int server_run(struct role *role)
 	json_t *message, *peer = NULL;
 	bool is_bye = false;
 	int failed = 0;
-	e = (struct end){ .exchange = &role->exchange, .is_crowded = role->is_crowded };
+	e = (struct end){ .exchange = &role->exchange };
 	if (!role->device || !end_open(&e, role->device, role->options->gid_index)) {
 		if (role->device)
 			role->exchange.pump = end_pump;
 		role->exchange.arg = &e;
-		peer = role_meet(role);
+		peer = role_meet(role, &e.is_crowded);
 	}
 	while (peer && !is_bye && (message = exchange_read(&role->exchange))) {
 		is_bye = json_object_get(message, "bye") != NULL;
