@@ -4,14 +4,14 @@
 
 A program that writes TAP (cmocka, the trace driver) counts by its lines, any other as one test. A program that ends badly
 without a line that says so, or writes fewer lines than it planned, has one more failure: it crashed. The same test in several
-builds counts once; the worst result stands. BROKEN are builds that failed, a failure each."""
+builds counts once: it fails when it failed in one, and is skipped when no build ran it. BROKEN are builds that failed, a failure each."""
 import json
 import os
 import re
 import sys
 
 LINE = re.compile(r'^(not )?ok (\d+)\b[ -]*(.*?)\s*(?:#\s*(SKIP|TODO)\b\s*(.*))?$', re.I)
-PASSED, SKIPPED, FAILED = range(3)
+SKIPPED, PASSED, FAILED = range(3)  # what counts of several builds is the largest
 
 
 def tap_cases(text):

@@ -5,7 +5,7 @@
 #   test/run.sh SUITE...    only these: unit trace sim abi fuzz system
 #   test/run.sh --list      every test with its suite and the rows of the list of known bugs that it covers
 #   test/run.sh --list --rows   the same by row
-# The last line is `N passed, N failed`, with `, N skipped` when some were. A test that runs in several builds counts once, and passes when it passed in each.
+# The last line is `N passed, N failed`, with `, N skipped` when some were. A test that several builds run counts once, and fails when it failed in one.
 # Environment: FUZZ_SECONDS, how long each fuzz target runs (60); UROCE_SHARED, where captures of other stacks are; TMPDIR, for builds when the checkout is read-only.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
