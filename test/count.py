@@ -56,6 +56,11 @@ def cases_of(test):
         cases = [(n, r, notes + err.strip().splitlines()[-40:]) if r == FAILED else (n, r, notes) for n, r, notes in cases]
     if err.strip():
         cases = [(n, r, notes or err.strip().splitlines()[-1:]) if r == SKIPPED else (n, r, notes) for n, r, notes in cases]
+    reason = []
+    for i, (name, value, notes) in enumerate(cases):  # a group says once what it lacks
+        if value == SKIPPED:
+            reason = notes or reason
+            cases[i] = (name, value, reason)
     return cases
 
 
@@ -92,7 +97,7 @@ def main():
     for (suite, program, case), (result, build, notes) in sorted(merged.items()):
         name = ' '.join(x for x in (suite, program, case) if x)
         if result == SKIPPED:
-            print('skipped: %s: %s' % (name, notes[-1] if notes else 'it gave no reason'))
+            print('skipped: %s: %s' % (name, notes[-1].removeprefix('skipped: ') if notes else 'it gave no reason'))
     for (suite, program, case), (result, build, notes) in sorted(merged.items()):
         if result == FAILED:
             print('FAILED: %s (%s)' % (' '.join(x for x in (suite, program, case) if x), build))
