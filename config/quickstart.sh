@@ -13,13 +13,18 @@ port=7471
 a=uroce-a-$$
 b=uroce-b-$$
 server=
+client=
 
 say() {
 	printf '\n== %s\n' "$*"
 }
 
 clean_up() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	local pid
+	for pid in $server $client; do
+		kill "$pid" 2>/dev/null || continue
+		wait "$pid" || true
+	done
 	ip netns del "$a" 2>/dev/null || true
 	ip netns del "$b" 2>/dev/null || true
 }
@@ -69,7 +74,10 @@ run_pair() {
 	ip netns exec "$b" "$perf" --listen "10.77.0.2:$port" $device --cores "$cpu_b" >"$log" 2>&1 &
 	server=$!
 	# shellcheck disable=SC2086
-	ip netns exec "$a" "$perf" --connect "10.77.0.2:$port" $device --cores "$cpu_a" "$@" || rc=$?
+	ip netns exec "$a" "$perf" --connect "10.77.0.2:$port" $device --cores "$cpu_a" "$@" &
+	client=$! # waited for, and not run in the foreground: so a signal is acted on at once
+	wait "$client" || rc=$?
+	client=
 	[ "$rc" -eq 0 ] || kill "$server" 2>/dev/null || true
 	wait "$server" || served=$?
 	server=
