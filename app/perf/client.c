@@ -19,11 +19,13 @@ struct client {
 
 bool trial_is_over(const struct trial *t, uint64_t count, uint64_t all_bytes, uint64_t start_ns)
 {
-	if (t->iters && count >= t->iters)
-		return true;
-	if (t->bytes && count >= 2 && all_bytes >= t->bytes)
-		return true;
-	return !t->iters && (double)(end_now() - start_ns) >= t->seconds * 1e9;
+	bool is_over = (t->iters && count >= t->iters) || (t->bytes && count >= 2 && all_bytes >= t->bytes);
+	if (is_over || (t->iters && !t->pace))
+		return is_over;
+	double seconds = (double)(end_now() - start_ns) * 1e-9;
+	if (t->pace)
+		t->pace->show(t->pace->arg, t->size ? all_bytes / t->size : count, seconds);
+	return !t->iters && seconds >= t->seconds;
 }
 
 /* The server's answer; NULL after end_fail. */
@@ -74,6 +76,16 @@ static int end_trial(struct end *e, int err)
 	return err;
 }
 
+static void add_counters(struct end *e, struct result *r)
+{
+	uint64_t value[RESULT_COUNTERS];
+	for (uint32_t q = 0; q < e->trial.qps && e->qp && e->qp[q]; q++) {
+		int n = uroce_qp_counters(e->qp[q], value, RESULT_COUNTERS);
+		for (int i = 0; i < n && i < (int)RESULT_COUNTERS; i++)
+			r->counters[i] += value[i];
+	}
+}
+
 static int run_trial(struct client *c, const struct trial *t, struct result *r)
 {
 	struct end *e = &c->end;
@@ -90,6 +102,7 @@ static int run_trial(struct client *c, const struct trial *t, struct result *r)
 		err = connect_trial(e);
 	if (!err)
 		err = tests[t->test].run(e, r);
+	add_counters(e, r);
 	err = end_trial(e, err);
 	end_release(e);
 	return err;
@@ -101,18 +114,25 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 	static const enum test order[TESTS] = { TEST_VERIFY, TEST_STREAM, TEST_LATENCY };
 	const struct options *o = c->role->options;
 	const struct result *done[TESTS] = { NULL };
-	struct trial t = { .op = op, .size = size, .qps = o->qps, .depth = o->depth, .batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu,
+	struct pace pace = { report_pace, &c->report };
+	struct trial t, asked = { .pace = o->is_progress ? &pace : NULL, .op = op, .size = size, .qps = o->qps, .depth = o->depth, .batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu,
 		.iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
+	struct trial shown = asked; /* with the QPs of the stream, if there was one */
 	int err = 0;
+	shown.test = TESTS;
 	for (unsigned i = 0; i < TESTS && !err; i++) {
 		if (!(o->tests & 1u << order[i]))
 			continue;
+		t = asked;
 		t.test = order[i];
+		trial_fit(&t);
+		if (t.test == TEST_STREAM || shown.test != TEST_STREAM)
+			shown = t;
 		err = run_trial(c, &t, &c->results[t.test]);
 		if (!err)
 			done[t.test] = &c->results[t.test];
 	}
-	report_add(&c->report, &t, done, err ? c->end.error : "");
+	report_add(&c->report, &shown, done, err ? c->end.error : "");
 	if (err)
 		c->has_failed = true;
 	c->is_alone = c->end.exchange->is_closed;
@@ -147,7 +167,7 @@ static void run_all(struct client *c, json_t *peer)
 	json_unpack(peer, "{s?s, s?i}", "cores", &cores, "spinning", &spinning);
 	c->report = (struct report){ .json = o->json, .has_progress = o->is_progress, .is_only_verify = o->tests == 1u << TEST_VERIFY,
 		.mode = o->is_tcp ? "tcp" : modes[c->end.device.mode % 3], .port = o->is_tcp ? "kernel" : c->end.device.name, .cores = { c->role->cores, cores },
-		.spinning = c->role->spinning + (unsigned)spinning };
+		.spinning = c->role->spinning + (unsigned)spinning, .mtu = o->mtu && o->mtu < c->end.device.active_mtu ? o->mtu : c->end.device.active_mtu, .options = o };
 	c->of = count_trials(o);
 	report_start(&c->report);
 	if (o->is_tcp)

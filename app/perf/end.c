@@ -14,6 +14,7 @@
 #define MEMORY_STREAM (1u << 20)   /* of the messages of a QP, when nobody looks at them: what a program's own buffers would be in the cache */
 #define MEMORY_VERIFY (128u << 20) /* of all QPs, when every byte is looked at */
 #define SLOTS_LATENCY 4u
+#define SIZE_ONE_SLOT (1u << 20) /* above it messages of a ping-pong share their memory */
 #define LOOK_EVERY 4096u
 #define STUCK_NS UINT64_C(20000000000)
 
@@ -52,7 +53,7 @@ static void plan_memory(struct end *e)
 {
 	const struct trial *t = &e->trial;
 	e->stride = (t->size + 63) / 64 * 64 + GUARD_BYTES;
-	uint64_t fit = t->test == TEST_LATENCY ? SLOTS_LATENCY : (t->test == TEST_STREAM ? MEMORY_STREAM : MEMORY_VERIFY / t->qps) / e->stride;
+	uint64_t fit = t->test == TEST_LATENCY ? (t->size > SIZE_ONE_SLOT ? 1 : SLOTS_LATENCY) : (t->test == TEST_STREAM ? MEMORY_STREAM : MEMORY_VERIFY / t->qps) / e->stride;
 	uint64_t least = t->test == TEST_VERIFY ? 2 : 1;
 	if (fit < least)
 		fit = least;

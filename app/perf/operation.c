@@ -6,6 +6,9 @@
 
 #define QPS_MAX 65536u
 #define DEPTH_MAX 65536u
+#define BYTES_MAX (UINT64_C(256) << 20) /* of the messages of all QPs outstanding */
+#define LATENCY_DEPTH 4u
+#define VERIFY_SLOTS 2u /* at least, of a QP */
 
 static const struct operation operations[] = {
 	{ "send", UROCE_OP_SEND, .takes_recv = true },
@@ -34,6 +37,27 @@ const struct operation *operation_find(const char *name, size_t len)
 const char *trial_name(const struct trial *t)
 {
 	return t->op ? t->op->name : "tcp";
+}
+
+static uint32_t at_most(uint32_t value, uint64_t limit)
+{
+	return value <= limit ? value : limit ? (uint32_t)limit : 1;
+}
+
+void trial_fit(struct trial *t)
+{
+	uint64_t size = t->size ? t->size : 1;
+	if (t->test == TEST_LATENCY) {
+		t->qps = t->batch = 1;
+		t->depth = at_most(t->depth, LATENCY_DEPTH);
+		return;
+	}
+	t->qps = at_most(t->qps, BYTES_MAX / size / (t->test == TEST_VERIFY ? VERIFY_SLOTS : 1));
+	t->depth = at_most(t->depth, t->test == TEST_STREAM ? BYTES_MAX / size / t->qps : DEPTH_MAX);
+	t->batch = at_most(t->batch, t->depth);
+	while (t->iters && t->iters % t->batch)
+		t->batch--;
+	t->depth -= t->depth % t->batch;
 }
 
 json_t *trial_pack(const struct trial *t)

@@ -33,6 +33,13 @@ struct trial {
 	uint64_t iters; /* messages of a QP; 0: as many as fit in seconds */
 	uint64_t bytes; /* end after so many, though not before two messages; 0: no such limit */
 	double seconds;
+	const struct pace *pace; /* the client's; NULL: nobody looks on. Does not travel. */
+};
+
+/* Somebody who looks on while a trial runs: told now and then how many messages have moved so far. */
+struct pace {
+	void (*show)(void *arg, uint64_t messages, double seconds);
+	void *arg;
 };
 
 /* NULL beyond the last. */
@@ -40,6 +47,10 @@ const struct operation *operation_at(unsigned i);
 /* By its name, of len characters; NULL: there is none. */
 const struct operation *operation_find(const char *name, size_t len);
 const char *trial_name(const struct trial *t);
+
+/* Takes depth, batch and QPs down to what the test uses, a whole number of batches in the depth and in iters, and few enough bytes: those of a trial stay under 512 MiB at
+ * each end, and those under way low enough for the trial to end in time. */
+void trial_fit(struct trial *t);
 
 /* The message that announces a trial. NULL: no memory. */
 json_t *trial_pack(const struct trial *t);

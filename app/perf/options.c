@@ -259,12 +259,12 @@ static const struct option_row {
 	{ "latency", NO_VALUE, take_latency, "", "--test latency" },
 	{ "verify", NO_VALUE, take_verify, "", "before what is measured, look at every byte of every message, at both ends" },
 	{ "qps", NEEDS_VALUE, take_qps, "1..65536", "QPs (1)" },
-	{ "depth", NEEDS_VALUE, take_depth, "1..65536", "messages of a QP outstanding (128)" },
+	{ "depth", NEEDS_VALUE, take_depth, "1..65536", "messages of a QP outstanding (128); fewer, and fewer QPs, where their bytes would be more than 256 MiB" },
 	{ "batch", NEEDS_VALUE, take_batch, "1..65536, not more than --depth", "messages of one post, the last signaled (16)" },
 	{ "inline", NEEDS_VALUE, take_inline, "bytes, as many as the device takes", "messages up to this travel inline (32)" },
 	{ "mtu", NEEDS_VALUE, take_mtu, "256, 512, 1024, 2048 or 4096", "path MTU (the largest that both ends carry)" },
 	{ "gid-index", NEEDS_VALUE, take_gid_index, "0..65535", "which of this end's GIDs (0)" },
-	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..86400", "of each measurement (0.3)" },
+	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..86400", "of each measurement (0.5)" },
 	{ "iters", NEEDS_VALUE, take_iters, "1 or more", "messages of a QP in each measurement, instead of a time" },
 	{ "bytes", NEEDS_VALUE, take_bytes, "1 or more, K M G", "end a measurement after so many, too, though not before two messages" },
 	{ "cores", NEEDS_VALUE, take_cores, "a list of CPUs", "of each end: the program, and the poll core if embedded (--self inline: the first two)" },
@@ -276,10 +276,12 @@ static const struct option_row {
 static void print_help(void)
 {
 	printf("uroce-perf: bandwidth, message rate and latency of every operation. Without options: both ends here.\n"
+	       "Exit code: 0, all completed and what was verified was right; 1, not so; 2, options that make no sense.\n"
 	       "  uroce-perf --listen --device inline:net_af_packet0,iface=eth0\n"
 	       "  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n\n");
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		printf("  --%-10s %s\n%s%s%s", rows[i].name, rows[i].text, rows[i].value ? "               takes " : "", rows[i].value ? rows[i].takes : "", rows[i].value ? "\n" : "");
+		printf("  --%-10s %s%s%s\n", rows[i].name, rows[i].text, rows[i].value ? ". Takes " : "", rows[i].value ? rows[i].takes : "");
+	printf("  --%-10s this\n", "help");
 }
 
 static bool take_row(const struct option_row *r, char **argv, int *at, struct options *o)
@@ -320,7 +322,7 @@ static bool check_whole(struct options *o)
 
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 {
-	*o = (struct options){ .qps = 1, .depth = 128, .inline_bytes = 32, .seconds = 0.3 };
+	*o = (struct options){ .qps = 1, .depth = 128, .inline_bytes = 32, .seconds = 0.5 };
 	take_op(o, "all");
 	take_sizes(o, "8,4K,64K,1M");
 	*is_done = false;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PACE_NS UINT64_C(250000000)
+
 void report_start(struct report *r)
 {
 	r->rows = json_array();
@@ -36,16 +38,29 @@ static double us(const struct histogram *h, double share)
 	return (double)histogram_percentile(h, share) / 1000;
 }
 
+/* Where what follows was measured: figures say little without it. */
+static void print_layout(const struct report *r)
+{
+	const struct options *o = r->options;
+	const char *what = !strcmp(r->mode, "inline") ? "each runs program and engine" : !strcmp(r->mode, "embedded") ? "program and poll core at each end" : "sockets, NODELAY";
+	printf("layout: %s, port %s; CPUs: client %s, server %s; %u spinning threads: %s\n", r->mode, r->port, r->cores[0], r->cores[1], r->spinning, what);
+	if (o->is_tcp)
+		printf("messages: one connection, one send a message\n");
+	else
+		printf("messages: QPs %u, depth %u, batch %u, inline up to %u bytes, path MTU %u\n", o->qps, o->depth, o->batch, o->inline_bytes, r->mtu);
+}
+
 static void print_head(struct report *r)
 {
 	if (r->has_head)
 		return;
 	r->has_head = true;
+	print_layout(r);
 	if (r->is_only_verify)
 		printf("%-10s %7s %9s %10s %8s  %s\n", "operation", "size", "messages", "bytes", "seconds", "data");
 	else
-		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s  %-7s %s\n", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
-			"verified", "cores", "spinning");
+		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s\n", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
+			"verified");
 }
 
 static void print_verified(const struct trial *t, const struct result *v, const char *error)
@@ -55,10 +70,10 @@ static void print_verified(const struct trial *t, const struct result *v, const 
 		error[0] ? "FAILED" : "right");
 }
 
-static void print_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS])
+static void print_row(const struct trial *t, const struct result *const results[TESTS])
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
-	char size[24], cores[64];
+	char size[24];
 	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
 	if (s)
 		printf("%11.0f %8.3f ", (double)s->messages / s->seconds, (double)s->bytes * 8e-9 / s->seconds);
@@ -69,11 +84,9 @@ static void print_row(const struct report *r, const struct trial *t, const struc
 	else
 		printf("%9s %9s %9s %9s  %-18s ", "-", "-", "-", "-", "-");
 	if (v)
-		printf("%8llu  ", (unsigned long long)v->messages);
+		printf("%8llu\n", (unsigned long long)v->messages);
 	else
-		printf("%8s  ", "-");
-	snprintf(cores, sizeof(cores), "%s|%s", r->cores[0], r->cores[1]);
-	printf("%-7s %u\n", cores, r->spinning);
+		printf("%8s\n", "-");
 }
 
 /* ---- JSON ---- */
@@ -86,13 +99,28 @@ static json_t *pack_latency(const struct result *l)
 		"max", (json_int_t)h->max);
 }
 
+/* What the QPs counted in all tests of a row; nothing is left out but zeroes. */
+static json_t *pack_counters(const struct result *const results[TESTS])
+{
+	json_t *all = json_object();
+	const char *name;
+	for (unsigned i = 0; i < RESULT_COUNTERS && (name = uroce_qp_counter_name(i)); i++) {
+		uint64_t sum = 0;
+		for (unsigned t = 0; t < TESTS; t++)
+			sum += results[t] ? results[t]->counters[i] : 0;
+		if (sum)
+			json_object_set_new(all, name, json_integer((json_int_t)sum));
+	}
+	return all;
+}
+
 static json_t *pack_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error)
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
-	return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "size", (json_int_t)t->size, "qps", (int)t->qps,
+	return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:o, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "size", (json_int_t)t->size, "qps", (int)t->qps,
 		"depth", (int)t->depth, "batch", (int)t->batch, "errors", error[0] != 0, "error", error[0] ? error : NULL,
 		"msgs_per_s", s ? json_real((double)s->messages / s->seconds) : json_null(), "gbit_per_s", s ? json_real((double)s->bytes * 8e-9 / s->seconds) : json_null(),
-		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0),
+		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0), "counters", pack_counters(results),
 		"layout", "mode", r->mode, "port", r->port, "cores", r->cores[0], r->cores[1], "spinning_threads", (int)r->spinning);
 }
 
@@ -108,7 +136,7 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 	if (has_table && r->is_only_verify && results[TEST_VERIFY])
 		print_verified(t, results[TEST_VERIFY], error);
 	else if (has_table)
-		print_row(r, t, results);
+		print_row(t, results);
 	if (error[0])
 		fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), format_size(t->size, size), error);
 	json_array_append_new(r->rows, pack_row(r, t, results, error));
@@ -118,8 +146,21 @@ void report_progress(struct report *r, const struct trial *t, unsigned number, u
 {
 	static const char *const words[TESTS] = { "stream", "latency", "every byte" };
 	char size[24];
-	if (r->has_progress)
-		fprintf(stderr, "\r\033[K[%u/%u] %s, %s bytes: %s", number, of, trial_name(t), format_size(t->size, size), words[t->test]);
+	if (!r->has_progress)
+		return;
+	snprintf(r->progress, sizeof(r->progress), "[%u/%u] %s, %s bytes: %s", number, of, trial_name(t), format_size(t->size, size), words[t->test]);
+	fprintf(stderr, "\r\033[K%s", r->progress);
+	r->paced_ns = end_now();
+}
+
+void report_pace(void *report, uint64_t messages, double seconds)
+{
+	struct report *r = report;
+	uint64_t now_ns = end_now();
+	if (now_ns - r->paced_ns < PACE_NS)
+		return;
+	r->paced_ns = now_ns;
+	fprintf(stderr, "\r\033[K%s: %llu messages in %.1f s", r->progress, (unsigned long long)messages, seconds);
 }
 
 bool report_end(struct report *r)

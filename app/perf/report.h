@@ -7,12 +7,17 @@
 #include <stdbool.h>
 
 #include "measure.h"
+#include "options.h"
 
 struct report {
 	const char *json;     /* file name, "-": standard output instead of the table; NULL: only the table */
 	bool has_progress, has_head;
 	bool is_only_verify;  /* nothing is measured: fewer columns */
 	const char *mode, *port;
+	const struct options *options;
+	uint32_t mtu;
+	uint64_t paced_ns;    /* when progress was shown last */
+	char progress[96];    /* which trial it is of */
 	const char *cores[2]; /* of client and server */
 	unsigned spinning;    /* threads of both that never sleep */
 	json_t *rows;
@@ -21,6 +26,8 @@ struct report {
 void report_start(struct report *r);
 /* One operation and size: results[test] of what was done, NULL of what was not; error: "", or why there is less. */
 void report_add(struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error);
+/* How far the trial is that report_progress announced. Any number of calls; a line now and then. */
+void report_pace(void *report, uint64_t messages, double seconds);
 void report_progress(struct report *r, const struct trial *t, unsigned number, unsigned of);
 /* Writes the JSON list. false: it could not be written, said on standard error. */
 bool report_end(struct report *r);

@@ -49,7 +49,7 @@ static int fill(struct end *e, struct stream *s)
 {
 	const struct trial *t = &e->trial;
 	for (uint32_t q = 0; q < t->qps; q++) {
-		while (s->outstanding[q] + t->batch <= t->depth) {
+		while (s->outstanding[q] + t->batch <= t->depth && (!t->iters || s->posted[q] < t->iters)) {
 			int err = end_post_send(e, q, &s->wr[(size_t)q * t->depth + s->next[q]], t->batch);
 			if (err)
 				return err;
@@ -57,8 +57,6 @@ static int fill(struct end *e, struct stream *s)
 			s->outstanding[q] += t->batch;
 			s->posted[q] += t->batch;
 			s->in_flight += t->batch;
-			if (t->iters && s->posted[q] >= t->iters)
-				break;
 		}
 	}
 	return 0;
