@@ -6,9 +6,12 @@
 #include "end.h"
 #include "histogram.h"
 
+#define RESULT_COUNTERS 64u
+
 struct result {
 	uint64_t messages, bytes; /* payload */
 	double seconds;
+	uint64_t counters[RESULT_COUNTERS]; /* of the client's QPs, as uroce_qp_counter_name numbers them */
 	const char *latency_of;   /* what the histogram holds */
 	struct histogram latency; /* ns */
 };
