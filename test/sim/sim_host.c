@@ -5,14 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "session.h"
+#include "direct_session.h"
 
 #define BURST 32u
-
-struct sim_session {
-	struct sim_host *host;
-	struct core_client *client;
-};
 
 struct sim_host {
 	struct sim_host_config config;
@@ -26,62 +21,12 @@ struct sim_host {
 	uint64_t rx_overflows, events;
 };
 
-/* ---- hooks: ring memory straight from malloc, so that a sanitizer sees its ends; pipes as the default ---- */
-
-static int region_new(void *arg, uint64_t bytes, void **base, int *fd)
-{
-	*base = aligned_alloc(4096, bytes);
-	if (!*base)
-		return -ENOMEM;
-	memset(*base, 0, bytes);
-	*fd = -1;
-	return 0;
-}
-
-static void region_free(void *arg, void *base, uint64_t bytes, int fd)
-{
-	free(base);
-}
-
 static int channel_write(void *arg, int write_fd, const void *record, uint32_t len)
 {
 	struct sim_host *h = arg;
 	h->events++;
-	return core_host_hooks.channel_write(NULL, write_fd, record, len);
+	return direct_hooks.channel_write(NULL, write_fd, record, len);
 }
-
-/* ---- session ---- */
-
-static int call(void *session, const struct abi_req *req, struct abi_rep *rep)
-{
-	struct sim_session *s = session;
-	core_control(s->client, s->host->now_ns, req, rep);
-	return 0;
-}
-
-static int region(void *session, uint32_t arena, void **base, uint64_t *bytes)
-{
-	int fd;
-	return core_client_region(((struct sim_session *)session)->client, arena, base, bytes, &fd);
-}
-
-static void wake(void *session)
-{
-}
-
-static int async_fd(void *session)
-{
-	return core_client_async_fd(((struct sim_session *)session)->client);
-}
-
-static void close_session(void *session)
-{
-	struct sim_session *s = session;
-	core_client_free(s->client);
-	free(s);
-}
-
-static const struct session_ops ops = { .call = call, .region = region, .wake = wake, .async_fd = async_fd, .close = close_session };
 
 static void give_up(const struct sim_host *h, const char *what, int err)
 {
@@ -92,13 +37,7 @@ static void give_up(const struct sim_host *h, const char *what, int err)
 struct uroce_context *sim_host_open(struct sim_host *h, const struct uroce_open_attr *attr)
 {
 	struct uroce_context *ctx = NULL;
-	struct sim_session *s = calloc(1, sizeof(*s));
-	if (!s)
-		abort();
-	s->host = h;
-	int err = core_client_new(h->core, &s->client);
-	if (!err)
-		err = context_open(&ops, s, attr, &ctx);
+	int err = direct_session_open(h->core, &h->now_ns, attr, &ctx);
 	if (err)
 		give_up(h, "no context", err);
 	return ctx;
@@ -129,9 +68,7 @@ struct sim_host *sim_host_new(const struct sim_host_config *config, uint64_t now
 	h->rx = calloc(config->rx_frames, sizeof(*h->rx));
 	if (!h->rx)
 		abort();
-	h->hooks = core_host_hooks;
-	h->hooks.region_new = region_new;
-	h->hooks.region_free = region_free;
+	h->hooks = direct_hooks;
 	h->hooks.channel_write = channel_write;
 	h->hooks.arg = h;
 	memcpy(h->mac, (const uint8_t[6]){ 0x02, 0, 0, 0, 0, (uint8_t)(config->number + 1) }, 6);
