@@ -63,11 +63,15 @@ static void print_head(struct report *r)
 			"verified");
 }
 
-static void print_verified(const struct trial *t, const struct result *v, const char *error)
+/* v: NULL, if something was wrong. */
+static void print_verified(const struct trial *t, const struct result *v)
 {
 	char size[24], bytes[24];
-	printf("%-10s %7s %9llu %10s %8.3f  %s\n", trial_name(t), format_size(t->size, size), (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds,
-		error[0] ? "FAILED" : "right");
+	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
+	if (v)
+		printf("%9llu %10s %8.3f  right\n", (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds);
+	else
+		printf("%9s %10s %8s  FAILED\n", "-", "-", "-");
 }
 
 static void print_row(const struct trial *t, const struct result *const results[TESTS])
@@ -133,8 +137,8 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 	clear_progress(r);
 	if (has_table)
 		print_head(r);
-	if (has_table && r->is_only_verify && results[TEST_VERIFY])
-		print_verified(t, results[TEST_VERIFY], error);
+	if (has_table && r->is_only_verify)
+		print_verified(t, results[TEST_VERIFY]);
 	else if (has_table)
 		print_row(t, results);
 	if (error[0])
