@@ -379,7 +379,8 @@ static void test_whole_addresses(void **state)
 	assert_int_equal(parse_exact(frame, len, NULL), DROP_IP_NOT_OURS);
 }
 
-/* A UDP checksum that is not zero is checked, and the right one accepted, of odd length too. */
+/* A UDP checksum that is not zero is checked, and the right one accepted, of odd length too; every other test has none. Flags of the port about it are not looked at. */
+/* known-bugs: 60 */
 static void test_udp_checksum(void **state)
 {
 	uint8_t frame[FRAME_ROOM];
