@@ -93,8 +93,8 @@ end1=net_ring,link=perf,side=1,ip=10.0.0.2/24
 
 check "every operation, inline" inline $every --verify --seconds 0.05
 check "every operation, embedded" embedded $every --verify --seconds 0.05 --device "embedded:$end0" --device "embedded:$end1"
-check "every operation over a link that loses" inline $every --verify --seconds 0.05 --fault drop:1%
-check "embedded over a link that loses" embedded $every --verify --seconds 0.05 --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
+check "every operation over a link that loses" inline $every --verify --seconds 0.05 --sizes 8,4K,64K --fault drop:1%
+check "embedded over a link that loses" embedded $every --verify --seconds 0.05 --sizes 8,4K,64K --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
 check "sizes at the edges of packets" inline $every --verify --iters 20 --sizes 0,1,7,1023,4095,4096,4097,65536
 check "64 MiB" inline send,write,read --verify --iters 2 --sizes 64M --op send,write,read
 check "sixteen QPs" inline send,write,read,fadd --verify --seconds 0.05 --qps 16 --op send,write,read,fadd
@@ -106,7 +106,7 @@ run --op write --sizes 1:64 --seconds 0.01 --test rate --json "$tmp/json" && pyt
 import json, sys
 assert [r['size'] for r in json.load(open(sys.argv[1]))] == [1, 2, 4, 8, 16, 32, 64]" "$tmp/json" 2>>"$tmp/err"
 report $? "a sweep is powers of two"
-check "one end of the two loses" inline send,read --verify --seconds 0.05 --op send,read --device "inline:$end0,fault=drop:3%/seed:5" --device "inline:$end1"
+check "one end of the two loses" inline send,read --verify --seconds 0.05 --sizes 8,4K,64K --op send,read --device "inline:$end0,fault=drop:3%/seed:5" --device "inline:$end1"
 rc=0
 run --op write --sizes 4096 --iters 4 --device "inline:$end0" --device "inline:$end1,fault=drop:100%" || rc=$?
 [ "$rc" -eq 1 ] && grep -q '^uroce-perf: write of 4K bytes failed: ' "$tmp/err"
