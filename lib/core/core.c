@@ -117,13 +117,16 @@ struct addr *core_addr(struct core *c)
 void core_run(struct core *c, uint64_t now_ns)
 {
 	c->env.now_ns = now_ns;
-	dispatch_loop(c);
-	schedule_retry_events(c);
+	if (c->loop.head != c->loop.tail)
+		dispatch_loop(c);
+	if (c->late)
+		schedule_retry_events(c);
 	wheel_run(c->env.wheel, now_ns);
 	doorbell_scan(c);
 	if (c->has_overrun)
 		client_handle_overruns(c);
-	schedule_notify(c);
+	if (c->env.dirty)
+		schedule_notify(c);
 }
 
 uint64_t core_next(const struct core *c)

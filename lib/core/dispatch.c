@@ -22,10 +22,6 @@ static void parse(struct core *c, struct arrival *a, const struct core_frame *f)
 {
 	a->qp = NULL;
 	a->drop = packet_parse(&a->packet, f->data, f->len, f->vlan_tci, &c->filter);
-	if (a->drop != DROP_NONE || a->packet.kind != PACKET_ROCE)
-		return;
-	if (!addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan))
-		a->drop = DROP_IP_NOT_OURS;
 }
 
 static void look_up(struct core *c, struct arrival *a)
@@ -47,9 +43,15 @@ static enum drop process(struct core *c, struct arrival *a)
 	if (a->packet.kind != PACKET_ROCE)
 		return addr_rx(c->env.addr, c->env.now_ns, &a->packet);
 	if (!packet_is_icrc_ok(&a->packet))
-		return DROP_ICRC;
+		return addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan) ? DROP_ICRC : DROP_IP_NOT_OURS;
+	/* a QP takes what is for its own address alone; only where it refuses does it matter whether the address is ours at all */
+	enum drop d = a->qp ? qp_rx(a->qp, &a->packet) : DROP_QP_UNKNOWN;
+	if (d != DROP_DESTINATION && d != DROP_QP_UNKNOWN)
+		return d;
+	if (!addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan))
+		return DROP_IP_NOT_OURS;
 	if (a->qp)
-		return qp_rx(a->qp, &a->packet);
+		return d;
 	uint32_t qpn = a->packet.dqpn;
 	return qpn <= 1 || qpn == 0xffffff ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
 }
@@ -99,5 +101,6 @@ void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, u
 	c->env.now_ns = now_ns;
 	for (unsigned i = 0; i < n; i += BURST)
 		take_burst(c, frames + i, n - i < BURST ? n - i : BURST);
-	schedule_notify(c);
+	if (c->env.dirty)
+		schedule_notify(c);
 }

@@ -111,6 +111,11 @@ static void scan_word(struct core_client *k, uint32_t w)
 
 static void scan_client(struct core_client *k)
 {
+	uint64_t any = 0;
+	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++)
+		any |= atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed);
+	if (!any)
+		return;
 	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++) {
 		if (!atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
 			continue;

@@ -63,6 +63,17 @@ static void sent(struct core *c, struct outlet *o, bool is_local, const uint8_t 
 	c->stats.tx_bytes += len;
 }
 
+static void append(struct qp_list *l, const struct qp_list *more)
+{
+	if (!more->head)
+		return;
+	if (l->tail)
+		l->tail->ready_next = more->head;
+	else
+		l->head = more->head;
+	l->tail = more->tail;
+}
+
 /* Puts those that found no buffer back in front, in their order. */
 static void give_back(struct core *c, struct qp_list *held)
 {
@@ -109,7 +120,7 @@ static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)
 {
 	struct outlet o = { frames, n, 0 };
-	struct qp_list held = { NULL, NULL };
+	struct qp_list held = { NULL, NULL }, later = { NULL, NULL };
 	unsigned stuck = 0;
 	uint32_t len;
 	c->env.now_ns = now_ns;
@@ -120,15 +131,21 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 		struct qp *q = take_ready(c);
 		if (!q)
 			break;
-		if (take_turn(c, q, &o))
+		if (take_turn(c, q, &o)) {
+			if (!q->is_ready && qp_has_late_ack(q))
+				hold(&later, q);
 			continue;
+		}
 		if (!q->is_ready) /* else it was woken in its turn and stands at the end already */
 			hold(&held, q);
 		stuck++;
 	}
 	give_back(c, &held);
+	append(&c->env.ready, &later);
+	c->env.round++;
 	c->stats.tx_packets += o.used;
-	schedule_notify(c);
+	if (c->env.dirty)
+		schedule_notify(c);
 	return o.used;
 }
 
@@ -144,7 +161,7 @@ static void notify(struct core *c, struct cq *cq)
 void schedule_retry_events(struct core *c)
 {
 	struct cq *cq = c->late;
-	if (!cq || c->env.now_ns < c->late_at)
+	if (c->env.now_ns < c->late_at)
 		return;
 	c->late = NULL;
 	while (cq) {

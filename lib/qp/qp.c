@@ -15,7 +15,7 @@
 #include "resp.h"
 #include "retry.h"
 
-#define ANSWERS_IN_A_ROW 8u
+#define IN_A_ROW 8u
 
 static const struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 
@@ -318,14 +318,18 @@ enum drop qp_rx(struct qp *q, const struct packet *p)
 
 uint32_t qp_tx(struct qp *q, uint8_t *frame)
 {
+	struct out *o = &q->out;
 	uint32_t len = 0;
 	if (!reply_is_due(q))
 		return req_tx(q, frame);
-	if (++q->out.in_a_row >= ANSWERS_IN_A_ROW) { /* a peer that READs all the time must not keep us from asking */
-		q->out.in_a_row = 0;
+	/* requests before an ACK, answers before requests; but neither keeps the other waiting for long */
+	bool is_ack_alone = !o->replay.pending && !o->is_nak_due;
+	bool is_request_first = is_ack_alone ? ++o->in_a_row < IN_A_ROW : ++o->in_a_row >= IN_A_ROW;
+	if (o->in_a_row >= IN_A_ROW)
+		o->in_a_row = 0;
+	if (is_request_first)
 		len = req_tx(q, frame);
-	}
 	if (!len)
 		len = reply_tx(q, frame);
-	return len ? len : req_tx(q, frame);
+	return len || is_request_first ? len : req_tx(q, frame);
 }

@@ -63,10 +63,11 @@ struct resp {
 struct out {
 	struct replay replay;
 	bool is_ack_due;
+	uint32_t ack_round;       /* of sending, in which it became due */
 	bool is_nak_due;
 	bool is_last;             /* the NAK ends the QP: nothing comes after it */
 	uint8_t nak_syndrome;
-	uint8_t in_a_row;         /* answers sent since a request had its chance */
+	uint8_t in_a_row;         /* packets of the kind that goes first, since the other had its chance */
 	struct psn nak_psn;
 };
 
@@ -156,8 +157,14 @@ uint64_t qp_bytes(const struct qp *q);
 /* ---- from the core ---- */
 /* A parsed packet with a right ICRC whose DQPN is this QP. */
 enum drop qp_rx(struct qp *q, const struct packet *p);
-/* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens). */
+/* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens, or until the next round: qp_has_late_ack). */
 uint32_t qp_tx(struct qp *q, uint8_t *frame);
+/* An ACK waits for so many rounds of sending: it then covers more, and what the program answers leaves before it. */
+#define ACK_ROUNDS 1u
+static inline bool qp_has_late_ack(const struct qp *q)
+{
+	return q->out.is_ack_due && q->env->round - q->out.ack_round < ACK_ROUNDS;
+}
 /* Its SQ has, or may have, new WQEs. */
 void qp_on_doorbell(struct qp *q);
 void qp_on_cq_overrun(struct qp *q);

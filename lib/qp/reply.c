@@ -13,6 +13,8 @@ void reply_reset(struct qp *q)
 
 void reply_ack(struct qp *q)
 {
+	if (!q->out.is_ack_due)
+		q->out.ack_round = q->env->round;
 	q->out.is_ack_due = true;
 	qp_wake(q);
 }
@@ -122,7 +124,7 @@ uint32_t reply_tx(struct qp *q, uint8_t *frame)
 	}
 	if (o->is_nak_due)
 		return build_nak(q, frame);
-	if (!o->is_ack_due)
+	if (!o->is_ack_due || qp_has_late_ack(q))
 		return 0;
 	o->is_ack_due = false;
 	q->counter[QP_ACKS_SENT]++;

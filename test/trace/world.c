@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "direct_session.h"
+#include "qp.h"
 
 #define START_NS 1000000000ull
 #define SHOWN 14u
@@ -149,7 +150,10 @@ uint32_t world_pull(struct world *w)
 {
 	struct core_frame f = { .data = w->frame, .room = FRAME_BYTES };
 	core_run(w->core, w->now);
-	return core_tx(w->core, w->now, &f, 1) ? f.len : 0;
+	for (unsigned round = 0; round <= ACK_ROUNDS; round++) /* for which an ACK waits */
+		if (core_tx(w->core, w->now, &f, 1))
+			return f.len;
+	return 0;
 }
 
 uint32_t world_step(struct world *w, uint64_t until_ns)
