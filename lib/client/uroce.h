@@ -96,7 +96,8 @@ int uroce_query_device(struct uroce_context *ctx, struct uroce_device_attr *attr
 int uroce_query_gid(struct uroce_context *ctx, uint32_t index, struct uroce_gid *gid, uint16_t *vlan);
 
 /* Inline mode only: runs the engine once, and so receives, sends and completes. Returns how many frames and WQEs it handled,
- * 0 when there was nothing to do; -EBUSY: another thread is in it; -EOPNOTSUPP: another mode. Does not wait. Any thread. */
+ * 0 when there was nothing to do; -EBUSY: another thread is in it; -EOPNOTSUPP: another mode. Does not wait. To be called
+ * all the time: time and timers of the engine move with these calls (it looks at the clock once in up to four). Any thread. */
 int uroce_engine_poll(struct uroce_context *ctx);
 
 /* ---- memory ---- */

@@ -16,7 +16,7 @@
 
 #define AWAKE_NS 20000u /* how long the engine keeps its CPU after its last work: giving it up costs a switch or two */
 #define NAP_MIN_NS 5000u
-#define STAMP_AFTER 4u      /* rounds and frames */
+#define STAMP_AFTER 4u  /* rounds and frames */
 
 /* Puts mbufs into the slots that have none. */
 static bool refill(struct poller *p)
@@ -183,9 +183,12 @@ void poller_idle(struct poller *p)
 	bool is_lasting = p->now_ns - p->last_work_ns >= AWAKE_NS && !p->built;
 	if (p->config.idle == DEVICE_IDLE_SPIN)
 		return;
-	if (!is_lasting)
+	if (!is_lasting) {
 		rte_pause();
-	else if (p->config.idle == DEVICE_IDLE_PAUSE)
+		return;
+	}
+	p->since_stamp = STAMP_AFTER; /* what follows may take any time */
+	if (p->config.idle == DEVICE_IDLE_PAUSE)
 		sched_yield(); /* whoever waits for this CPU may be the one we wait for; returns at once when nobody does */
 	else
 		nap(p);

@@ -31,7 +31,7 @@ struct qp_env {
 	struct qp_list ready;      /* QPs that have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
-	uint32_t round;            /* of sending */
+	uint32_t round;            /* counts calls of core_tx */
 	uint32_t window_packets;   /* most PSNs of a QP in flight */
 	void (*on_event)(struct qp_env *env, struct qp *qp, enum abi_event event);
 	void (*on_cq_overrun)(struct qp_env *env, struct cq *cq);

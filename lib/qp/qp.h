@@ -63,7 +63,7 @@ struct resp {
 struct out {
 	struct replay replay;
 	bool is_ack_due;
-	uint32_t ack_round;       /* of sending, in which it became due */
+	uint32_t ack_round;       /* round of sending in which it became due */
 	bool is_nak_due;
 	bool is_last;             /* the NAK ends the QP: nothing comes after it */
 	uint8_t nak_syndrome;
