@@ -25,7 +25,6 @@ struct qp_env {
 	struct mr_table *mrs;
 	struct addr *addr;
 	const struct log *log;
-	struct log_limit peer_lines; /* lines that a peer can cause */
 	struct drop_counters drops;
 	struct slab wr_small, wr_large; /* struct wr and struct recv_wr */
 	struct qp_list ready;      /* QPs that have something to send */

@@ -109,7 +109,6 @@ struct qp {
 	uint8_t mtu_log2;
 	uint16_t pkey;
 	bool is_draining;         /* SQD, with WRs in flight */
-	bool is_sq_error_reported;
 	uint32_t qpn, dest_qpn;
 	struct qp_env *env;
 	struct inflight flight;

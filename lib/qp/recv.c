@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-bool recv_is_empty(const struct recv_queue *rq)
-{
-	return atomic_load_explicit(&rq->ring->client_index, memory_order_acquire) == rq->taken;
-}
-
 enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out)
 {
 	/* acquire: WQEs before this index are visible */
@@ -43,5 +38,5 @@ enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct rec
 
 void recv_free(struct qp_env *env, struct recv_wr *r)
 {
-	slab_put(r->is_large ? &env->wr_large : &env->wr_small, r);
+	wr_free(env, r, r->is_large);
 }

@@ -13,6 +13,5 @@ enum recv_result {
 /* Takes the next WQE as a private copy. */
 enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out);
 void recv_free(struct qp_env *env, struct recv_wr *r);
-bool recv_is_empty(const struct recv_queue *rq);
 
 #endif

@@ -129,11 +129,6 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 	return w;
 }
 
-bool req_has_wqe(const struct qp *q)
-{
-	return atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire) != q->req.taken;
-}
-
 /* Takes the next WQE into the record. false: none there, or no memory (then again later). */
 static bool take_wqe(struct qp *q)
 {

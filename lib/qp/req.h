@@ -17,7 +17,5 @@ void req_on_probe(struct qp *q);
 void req_free_slots(struct qp *q);
 /* ERR: takes and flushes all that is in the ring. */
 void req_flush(struct qp *q);
-/* Whether the SQ holds WQEs not yet taken. */
-bool req_has_wqe(const struct qp *q);
 
 #endif
