@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops of limits.c with uroce in between. One figure a run, the median of REPS, as one line "NAME VALUE".
+/* The loops of limits.c with uroce in between: bench [-q QPS] [-b BATCH] [-r] LOOP..., a line "NAME VALUE" of each loop.
  *
- *   bench write_rate [QPS [BATCH [random]]]   8-byte inline WRITEs, BATCH WRs a post, the last one signaled   M messages/s
- *   bench write_stream | read_stream          1 MiB messages at path MTU 4096                                 Gbit/s of payload
- *   bench write_pingpong                      8-byte WRITEs, answered by the program when it sees them        half round trip, ns */
+ *   write_rate                 8-byte inline WRITEs, BATCH WRs a post, the last one signaled; -r: QPs in random order   M messages/s
+ *   write_stream, read_stream  1 MiB messages at path MTU 4096                                                          Gbit/s of payload
+ *   write_pingpong             8-byte WRITEs, answered by the program when it sees them                                 half round trip, ns
+ *
+ * Each is the median of REPS interleaved runs with side 1 asleep before each, as limits.c does it: where a virtual machine's two CPUs are placed
+ * depends on when they last slept, and a yardstick that runs in another rhythm measures another machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pair.h"
 
 enum { REPS = 5, STREAM_BYTES = 1 << 20, STREAM_DEPTH = 8, PINGPONGS = 200000 };
 static const double PERIOD = 0.5; /* seconds */
 
-struct job {
+struct job;
+
+struct loop {
 	const char *name;
+	double (*run)(struct side *s, struct job *j); /* what side 0 measured; side 1's value is not used */
+	enum uroce_opcode opcode;
+};
+
+struct job {
+	const struct loop *loop;
 	unsigned batch;
 	bool is_random;
-	enum uroce_opcode opcode;
 	double result[REPS];
-	double cpu_per_gib; /* streams: CPU seconds of both sides for each GiB */
+	double gib, cpu; /* streams: GiB moved, CPU seconds of both sides */
+};
+
+struct plan {
+	struct job job[8];
+	unsigned jobs;
 };
 
 static int compare(const void *a, const void *b)
@@ -30,11 +46,12 @@ static int compare(const void *a, const void *b)
 }
 
 /* The passive side: drives its engine until the other has done. */
-static void serve(struct side *s)
+static double serve(struct side *s)
 {
 	while (!s->pair->stop)
 		for (unsigned i = 0; i < 64; i++)
 			uroce_engine_poll(s->ctx);
+	return 0;
 }
 
 static struct uroce_send_wr make_wr(const struct side *s, const struct uroce_sge *sge, enum uroce_opcode opcode, uint32_t flags)
@@ -55,11 +72,13 @@ static unsigned choose(const struct side *s, const struct job *j, unsigned last)
 	return (unsigned)((uint64_t)x * n >> 32);
 }
 
-static double measure_rate(struct side *s, const struct job *j)
+static double run_rate(struct side *s, struct job *j)
 {
+	if (s->index)
+		return serve(s);
 	struct uroce_sge sge = { (uintptr_t)s->memory, 8, s->lkey };
 	struct uroce_send_wr wr[64];
-	uint64_t done = 0;
+	uint64_t done = 0, posted = 0;
 	unsigned q = 0;
 	for (unsigned i = 0; i < j->batch; i++) {
 		wr[i] = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
@@ -69,35 +88,37 @@ static double measure_rate(struct side *s, const struct job *j)
 	double from = pair_now(), now = from;
 	while (now < from + PERIOD) {
 		for (unsigned i = 0; i < 32; i++) {
-			uroce_post_send(s->qp[q], wr, j->batch); /* a full queue takes none, and the next turn comes */
+			if (uroce_post_send(s->qp[q], wr, j->batch) == (int)j->batch) /* a full queue takes none, and the next turn comes */
+				posted += j->batch;
 			q = choose(s, j, q);
 			uroce_engine_poll(s->ctx);
 			done += pair_take(s) * j->batch;
 		}
 		now = pair_now();
 	}
-	return (double)done / (now - from) / 1e6;
-}
-
-static void run_rate(struct side *s, void *arg)
-{
-	struct job *j = arg;
-	if (s->index) {
-		serve(s);
-		return;
-	}
-	for (unsigned i = 0; i < REPS; i++)
-		j->result[i] = measure_rate(s, j);
+	double rate = (double)done / (now - from) / 1e6;
+	for (; done < posted; done += pair_take(s) * j->batch)
+		uroce_engine_poll(s->ctx);
 	s->pair->stop = true;
+	return rate;
 }
 
-static double measure_stream(struct side *s, const struct job *j)
+static double cpu_seconds(void)
 {
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double run_stream(struct side *s, struct job *j)
+{
+	if (s->index)
+		return serve(s);
 	struct uroce_sge sge = { (uintptr_t)s->memory, STREAM_BYTES, s->lkey };
-	struct uroce_send_wr wr = make_wr(s, &sge, j->opcode, UROCE_SEND_SIGNALED);
+	struct uroce_send_wr wr = make_wr(s, &sge, j->loop->opcode, UROCE_SEND_SIGNALED);
 	uint64_t done = 0;
 	unsigned under_way = 0;
-	double from = pair_now(), now = from;
+	double cpu = cpu_seconds(), from = pair_now(), now = from;
 	while (now < from + PERIOD || under_way) {
 		while (now < from + PERIOD && under_way < STREAM_DEPTH && uroce_post_send(s->qp[0], &wr, 1) == 1)
 			under_way++;
@@ -108,79 +129,100 @@ static double measure_stream(struct side *s, const struct job *j)
 		done += n;
 		now = pair_now();
 	}
+	s->pair->stop = true;
+	j->cpu += cpu_seconds() - cpu;
+	j->gib += (double)done * STREAM_BYTES / (1 << 30);
 	return (double)done * STREAM_BYTES * 8 / (now - from) / 1e9;
 }
 
-static void run_stream(struct side *s, void *arg)
+static double run_pingpong(struct side *s, struct job *j)
 {
-	struct job *j = arg;
-	if (s->index) {
-		serve(s);
-		return;
-	}
-	memset(s->memory, 1, STREAM_BYTES);
-	double gbits = 0;
-	struct timespec from, to;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-	for (unsigned i = 0; i < REPS; i++)
-		gbits += (j->result[i] = measure_stream(s, j)) * PERIOD;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-	j->cpu_per_gib = ((double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9) / (gbits * 1e9 / 8 / (1 << 30));
-	s->pair->stop = true;
-}
-
-static void run_pingpong(struct side *s, void *arg)
-{
-	struct job *j = arg;
-	volatile uint64_t *in = (volatile uint64_t *)(void *)s->memory;
-	uint64_t out = 0;
+	const size_t cell = PAIR_MEMORY - 64; /* no other loop writes there */
+	volatile uint64_t *in = (volatile uint64_t *)(void *)(s->memory + cell);
+	uint64_t out = *in;
 	struct uroce_sge sge = { (uintptr_t)&out, 8, 0 };
-	for (unsigned rep = 0; rep < REPS; rep++) {
-		double from = pair_now();
-		for (unsigned i = 0; i < PINGPONGS; i++) {
-			struct uroce_send_wr wr = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
-			out++;
-			for (unsigned turn = 0; turn < 2; turn++) /* side 0 sends first, side 1 sees first */
-				if (turn == s->index) {
-					while (uroce_post_send(s->qp[0], &wr, 1) != 1)
-						uroce_engine_poll(s->ctx);
-				} else {
-					while (*in != out)
-						uroce_engine_poll(s->ctx);
-				}
-		}
-		j->result[rep] = (pair_now() - from) * 5e8 / PINGPONGS;
+	double from = pair_now();
+	for (unsigned i = 0; i < PINGPONGS; i++) {
+		struct uroce_send_wr wr = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
+		wr.remote_addr += cell;
+		out++;
+		for (unsigned turn = 0; turn < 2; turn++) /* side 0 sends first, side 1 sees first */
+			if (turn == s->index) {
+				while (uroce_post_send(s->qp[0], &wr, 1) != 1)
+					uroce_engine_poll(s->ctx);
+			} else {
+				while (*in != out)
+					uroce_engine_poll(s->ctx);
+			}
 	}
+	return (pair_now() - from) * 5e8 / PINGPONGS;
 }
 
-static const struct {
-	const char *name;
-	void (*run)(struct side *s, void *arg);
-	enum uroce_opcode opcode;
-} modes[] = {
+static const struct loop loops[] = {
 	{ "write_rate", run_rate, UROCE_OP_WRITE },
 	{ "write_stream", run_stream, UROCE_OP_WRITE },
 	{ "read_stream", run_stream, UROCE_OP_READ },
 	{ "write_pingpong", run_pingpong, UROCE_OP_WRITE },
 };
 
+static void run_plan(struct side *s, void *arg)
+{
+	struct plan *p = arg;
+	for (unsigned rep = 0; rep < REPS; rep++)
+		for (unsigned i = 0; i < p->jobs; i++) {
+			pair_sleep(s);
+			double value = p->job[i].loop->run(s, &p->job[i]);
+			if (!s->index)
+				p->job[i].result[rep] = value;
+			pair_meet(s);
+		}
+}
+
+static const struct loop *find_loop(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
+		if (!strcmp(name, loops[i].name))
+			return &loops[i];
+	return NULL;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: bench [-q QPS] [-b BATCH, 1 to 64] [-r] LOOP...\nloops:");
+	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
+		fprintf(stderr, " %s", loops[i].name);
+	fprintf(stderr, "\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
-	for (unsigned i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++) {
-		if (strcmp(argv[1], modes[i].name))
-			continue;
-		unsigned qps = argc > 2 ? (unsigned)atoi(argv[2]) : 1, batch = argc > 3 ? (unsigned)atoi(argv[3]) : 16;
-		if (!qps || !batch || batch > 64)
-			break;
-		struct pair_config config = { .qps = qps, .depth = qps > 1 ? batch * 4 : 1024, .cpu = { 0, 1 } };
-		struct job job = { .name = argv[1], .batch = batch, .is_random = argc > 4, .opcode = modes[i].opcode };
-		pair_run(&config, modes[i].run, &job);
-		qsort(job.result, REPS, sizeof(double), compare);
-		printf("%s %.3f\n", job.name, job.result[REPS / 2]);
-		if (modes[i].run == run_stream)
-			printf("cpu_per_gib %.3f\n", job.cpu_per_gib);
-		return 0;
+	struct plan plan = { 0 };
+	unsigned qps = 1, batch = 16;
+	bool is_random = false;
+	for (int o; (o = getopt(argc, argv, "q:b:r")) != -1;)
+		switch (o) {
+		case 'q': qps = (unsigned)atoi(optarg); break;
+		case 'b': batch = (unsigned)atoi(optarg); break;
+		case 'r': is_random = true; break;
+		default: return usage();
+		}
+	if (!qps || !batch || batch > 64 || optind == argc || argc - optind > 8)
+		return usage();
+	for (; optind < argc; optind++) {
+		const struct loop *l = find_loop(argv[optind]);
+		if (!l)
+			return usage();
+		plan.job[plan.jobs++] = (struct job){ .loop = l, .batch = batch, .is_random = is_random };
 	}
-	fprintf(stderr, "usage: bench write_rate [QPS [BATCH [random]]] | write_stream | read_stream | write_pingpong\n");
-	return 2;
+	struct pair_config config = { .qps = qps, .depth = qps > 1 ? batch * 4 : 1024, .cpu = { 0, 1 } };
+	pair_run(&config, run_plan, &plan);
+	for (unsigned i = 0; i < plan.jobs; i++) {
+		struct job *j = &plan.job[i];
+		qsort(j->result, REPS, sizeof(double), compare);
+		printf("%s %.3f   (%.3f .. %.3f)\n", j->loop->name, j->result[REPS / 2], j->result[0], j->result[REPS - 1]);
+		if (j->gib > 0)
+			printf("%s_cpu %.3f\n", j->loop->name, j->cpu / j->gib);
+	}
+	return 0;
 }

@@ -3,7 +3,6 @@
 #include "pair.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +31,13 @@ void pair_meet(struct side *s)
 	unsigned n = ++p->arrived[s->index];
 	while (p->arrived[!s->index] < n)
 		uroce_engine_poll(s->ctx);
+}
+
+void pair_sleep(struct side *s)
+{
+	if (!s->index)
+		s->pair->stop = false;
+	pthread_barrier_wait(&s->pair->wake);
 }
 
 unsigned pair_take(struct side *s)
@@ -110,6 +116,7 @@ void pair_run(const struct pair_config *config, void (*run)(struct side *s, void
 	static struct pair p;
 	pthread_t thread[2];
 	p = (struct pair){ .config = *config, .run = run, .arg = arg };
+	pthread_barrier_init(&p.wake, NULL, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		p.side[i] = (struct side){ .pair = &p, .index = i };
 		pair_check(-pthread_create(&thread[i], NULL, run_side, &p.side[i]), "thread");

@@ -3,6 +3,7 @@
 #ifndef UROCE_PAIR_H
 #define UROCE_PAIR_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,7 +36,8 @@ struct pair {
 	struct pair_config config;
 	struct side side[2];
 	volatile unsigned arrived[2]; /* how many meeting points each side has reached */
-	volatile bool stop;
+	volatile bool stop;           /* side 0 has done: side 1 need not drive its engine any more */
+	pthread_barrier_t wake;
 	void (*run)(struct side *s, void *arg);
 	void *arg;
 };
@@ -48,6 +50,8 @@ static inline struct side *pair_other(const struct side *s)
 }
 /* Both sides go on when both have come, driving their engines meanwhile. */
 void pair_meet(struct side *s);
+/* Both sides sleep until both have come; stop is false again. */
+void pair_sleep(struct side *s);
 /* Ends the program unless rc is at least 0. */
 int pair_check(int rc, const char *what);
 double pair_now(void);
