@@ -57,7 +57,9 @@ struct abi_cqe {
 	uint16_t pkey_index;
 	uint16_t vlan;
 	uint8_t sl;
-	uint8_t reserved[23];
+	uint8_t reserved[3];
+	uint32_t index;  /* of the WQE in its SQ or RQ, free running: with it a client knows what is still outstanding when the engine is gone */
+	uint8_t reserved2[16];
 	_Atomic uint32_t phase; /* 1 in the first pass over the ring, 0 in the second, and so on; the ring starts as zeroes */
 };
 _Static_assert(sizeof(struct abi_cqe) == 64, "layout");

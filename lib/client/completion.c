@@ -17,6 +17,16 @@ static inline uint32_t get_phase(const struct uroce_cq *cq, uint32_t index)
 
 /* ---- creation ---- */
 
+/* The memory may have been another ring's. The engine leaves it to us, who alone depend on it: clearing a large ring takes time. */
+static void clear_slots(struct uroce_cq *cq)
+{
+	for (uint32_t i = 0; i < cq->slots; i++) {
+		struct abi_cqe *e = &cq->cqes[(cq->head + i) & (cq->slots - 1)];
+		e->qpn = 0;
+		atomic_store_explicit(&e->phase, !get_phase(cq, cq->head + i), memory_order_relaxed);
+	}
+}
+
 static int create_locked(struct uroce_cq *cq, uint32_t entries)
 {
 	struct uroce_context *ctx = cq->o.ctx;
@@ -39,6 +49,7 @@ static int create_locked(struct uroce_cq *cq, uint32_t entries)
 	cq->slots = rep.cq.ring.slots;
 	cq->page = ctx->page;
 	cq->head = atomic_load_explicit(&cq->ring->client_index, memory_order_relaxed);
+	clear_slots(cq);
 	if (cq->channel)
 		cq->channel->refs++;
 	return 0;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client.h"
 
@@ -105,6 +106,7 @@ int uroce_alloc(struct uroce_context *ctx, size_t bytes, void **out)
 		free(block);
 		return err;
 	}
+	memset(block->base, 0, block->bytes); /* it may have been ours before */
 	*out = block->base;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the client library needs of the other side, whichever it is: an engine in this process, a core in a test, later a
- * daemon behind a socket. */
+/* What the client library needs of the other side, whichever it is: an engine in this process, a core in a test, a
+ * daemon behind a socket (served.c). */
 #ifndef UROCE_SESSION_H
 #define UROCE_SESSION_H
 
@@ -22,6 +22,9 @@ struct session_ops {
 	void (*wake)(void *session);
 	/* Runs the engine once, as uroce_engine_poll; NULL unless the mode is inline. */
 	int (*poll)(void *session);
+	/* The word that CTL_LIFE_DEAD appears in when the engine dies without a word (ctl.h), readable until close; NULL, as the
+	 * function may be: only abi_engine_page says so. */
+	const _Atomic uint32_t *(*life)(void *session);
 	/* Reading end of the asynchronous events; the session's. */
 	int (*async_fd)(void *session);
 	/* Every object that the session still has goes with it. No other call is going on or comes after. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arenas. Owns the regions and what of them is free; does not own what is put there. Invariant: a place handed out is zeroed and in no interval of `free`. */
+/* Arenas. Owns the regions and what of them is free; does not own what is put there. Invariant: a place handed out is in no interval of `free`. */
 #include "arena.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define REGION_MIN (2ull << 20) /* a huge page, if there is one */
 #define REGIONS_MAX 1024u
@@ -25,7 +24,7 @@ void arenas_destroy(struct arenas *a)
 	a->n = 0;
 }
 
-/* Room in the i-th region; -ENOMEM: none. */
+/* Room in a region; -ENOMEM: none. */
 static int take_from(struct arena *r, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
 	for (size_t i = 0; i < r->free.n; i++) {
@@ -38,13 +37,13 @@ static int take_from(struct arena *r, uint64_t bytes, uint64_t align, uint64_t *
 	return -ENOMEM;
 }
 
-static int add_region(struct arenas *a, uint64_t bytes)
+int arenas_grow(struct arenas *a, uint32_t *arena)
 {
 	/* regions double, so that thousands of QPs make few of them */
 	uint64_t room = a->n ? a->v[a->n - 1].bytes : REGION_MIN / 2;
 	room = room < 64ull << 20 ? room * 2 : room;
-	if (room < bytes)
-		room = (bytes + REGION_MIN - 1) & ~(REGION_MIN - 1);
+	if (room < a->wanted)
+		room = (a->wanted + REGION_MIN - 1) & ~(REGION_MIN - 1);
 	if (a->n == REGIONS_MAX)
 		return -ENOMEM;
 	struct arena *v = realloc(a->v, (a->n + 1) * sizeof(*v));
@@ -61,7 +60,7 @@ static int add_region(struct arenas *a, uint64_t bytes)
 		intervals_free(&r->free);
 		return rc;
 	}
-	a->n++;
+	*arena = a->n++;
 	return 0;
 }
 
@@ -73,14 +72,10 @@ int arenas_take(struct arenas *a, uint64_t bytes, uint64_t align, uint32_t *aren
 	for (uint32_t i = 0; i < a->n; i++)
 		if (!take_from(&a->v[i], bytes, align, offset)) {
 			*arena = i;
-			memset(arenas_at(a, i, *offset), 0, bytes);
 			return 0;
 		}
-	int rc = add_region(a, bytes);
-	if (rc)
-		return rc;
-	*arena = a->n - 1;
-	return take_from(&a->v[*arena], bytes, align, offset);
+	a->wanted = bytes;
+	return -ENOBUFS;
 }
 
 void arenas_give(struct arenas *a, uint32_t arena, uint64_t offset, uint64_t bytes)

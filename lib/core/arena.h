@@ -15,13 +15,16 @@ struct arena {
 struct arenas {
 	struct arena *v;
 	uint32_t n;
+	uint64_t wanted; /* bytes that the last arenas_take did not find */
 	const struct core_hooks *hooks;
 };
 
 void arenas_init(struct arenas *a, const struct core_hooks *hooks);
 void arenas_destroy(struct arenas *a);
-/* `bytes` zeroed bytes, aligned to `align` (a power of two up to 4096); in a new region when none has room. 0, -EINVAL, -ENOMEM or the hook's error. */
+/* `bytes` bytes, aligned to `align` (a power of two up to 4096); zeroed when they are used for the first time, else as the client left them. 0, -EINVAL; -ENOBUFS: no region has room, arenas_grow makes one that has. */
 int arenas_take(struct arenas *a, uint64_t bytes, uint64_t align, uint32_t *arena, uint64_t *offset);
+/* Makes a region for what the last arenas_take did not find. 0, -ENOMEM or the hook's error. System calls. */
+int arenas_grow(struct arenas *a, uint32_t *arena);
 void arenas_give(struct arenas *a, uint32_t arena, uint64_t offset, uint64_t bytes);
 static inline void *arenas_at(const struct arenas *a, uint32_t arena, uint64_t offset)
 {

@@ -2,9 +2,11 @@
 /* A client of a core: the objects it owns, their destruction, and the events it gets. Owns the handle tables and arenas; control.c says what a request may do with them. A client can go at any moment: everything
  * it had goes with it, in the order QPs, CQs, MRs, memory, PDs. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "machine.h"
 
@@ -29,7 +31,9 @@ int core_client_new(struct core *c, struct core_client **out)
 	k->core = c;
 	k->async = (struct channel){ -1, -1, 0 };
 	arenas_init(&k->arenas, c->config.hooks);
-	int rc = arenas_take(&k->arenas, DOORBELLS_OFFSET + sizeof(struct abi_doorbells), 4096, &arena, &offset);
+	int rc = arenas_grow(&k->arenas, &arena);
+	if (!rc)
+		rc = arenas_take(&k->arenas, DOORBELLS_OFFSET + sizeof(struct abi_doorbells), 4096, &arena, &offset);
 	if (!rc)
 		rc = c->config.hooks->channel_new(c->config.hooks->arg, &k->async.read_fd, &k->async.write_fd);
 	if (rc) {
@@ -40,10 +44,25 @@ int core_client_new(struct core *c, struct core_client **out)
 	/* the first place of the first region: arena 0, offset 0 */
 	k->page = arenas_at(&k->arenas, arena, offset);
 	k->doorbells = arenas_at(&k->arenas, arena, offset + DOORBELLS_OFFSET);
-	k->next = c->clients;
-	c->clients = k;
 	*out = k;
 	return 0;
+}
+
+void core_client_attach(struct core_client *k)
+{
+	k->next = k->core->clients;
+	k->core->clients = k;
+	k->is_attached = true;
+}
+
+int core_client_grow(struct core_client *k, uint32_t *arena)
+{
+	return arenas_grow(&k->arenas, arena);
+}
+
+void core_client_mark_dead(struct core_client *k)
+{
+	atomic_store_explicit(&k->page->dead, 1, memory_order_release);
 }
 
 struct queue_pair *client_qp(struct qp *q)
@@ -51,17 +70,30 @@ struct queue_pair *client_qp(struct qp *q)
 	return q->owner;
 }
 
+uint64_t client_ring_bytes(uint32_t slots, uint32_t slot_bytes)
+{
+	return sizeof(struct abi_ring) + (uint64_t)slots * slot_bytes;
+}
+
+/* The slots are the client's to clear: a ring may be large, and this is the poll core. */
 int client_take_ring(struct core_client *k, uint32_t slots, uint32_t slot_bytes, struct abi_ring_place *p)
 {
+	uint64_t bytes = client_ring_bytes(slots, slot_bytes);
 	*p = (struct abi_ring_place){ .slots = slots, .slot_bytes = slot_bytes };
-	int rc = arenas_take(&k->arenas, sizeof(struct abi_ring) + (uint64_t)slots * slot_bytes, ABI_CACHE_LINE, &p->arena, &p->control_offset);
+	int rc = arenas_take(&k->arenas, bytes, ABI_CACHE_LINE, &p->arena, &p->control_offset);
+	if (rc)
+		return rc;
 	p->slots_offset = p->control_offset + sizeof(struct abi_ring);
-	return rc;
+	memset(arenas_at(&k->arenas, p->arena, p->control_offset), 0, sizeof(struct abi_ring));
+	k->usage.ring_bytes += bytes;
+	return 0;
 }
 
 void client_give_ring(struct core_client *k, const struct abi_ring_place *p)
 {
-	arenas_give(&k->arenas, p->arena, p->control_offset, sizeof(struct abi_ring) + (uint64_t)p->slots * p->slot_bytes);
+	uint64_t bytes = client_ring_bytes(p->slots, p->slot_bytes);
+	arenas_give(&k->arenas, p->arena, p->control_offset, bytes);
+	k->usage.ring_bytes -= bytes;
 }
 
 void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair *p)
@@ -105,6 +137,7 @@ static void destroy_cq(struct core_client *k, uint32_t handle, struct completion
 static void destroy_region(struct core_client *k, uint32_t handle, struct region *r)
 {
 	handles_remove(&k->regions, handle);
+	k->usage.registered_bytes -= r->mr->len;
 	mr_deregister(k->core->env.mrs, r->mr);
 	if (r->memory)
 		r->memory->refs--;
@@ -115,6 +148,7 @@ static void destroy_memory(struct core_client *k, uint32_t handle, struct memory
 {
 	handles_remove(&k->memories, handle);
 	arenas_give(&k->arenas, m->arena, m->offset, m->bytes);
+	k->usage.pool_bytes -= m->bytes;
 	free(m);
 }
 
@@ -135,14 +169,6 @@ static void destroy_pd(struct core_client *k, uint32_t handle, struct pd *pd)
 typedef void destroy_fn(struct core_client *k, uint32_t handle, void *object);
 #define HANDLE_OF(h, i) ((h)->generation[i] << HANDLE_INDEX_BITS | (i))
 
-static void destroy_all(struct core_client *k, struct handles *h, destroy_fn *destroy)
-{
-	for (uint32_t i = 0; i < h->room; i++)
-		if (h->object[i])
-			destroy(k, HANDLE_OF(h, i), h->object[i]);
-	handles_free(h);
-}
-
 static void any_qp(struct core_client *k, uint32_t handle, void *o) { client_destroy_qp(k, handle, o); }
 static void any_cq(struct core_client *k, uint32_t handle, void *o) { destroy_cq(k, handle, o); }
 static void any_region(struct core_client *k, uint32_t handle, void *o) { destroy_region(k, handle, o); }
@@ -150,22 +176,54 @@ static void any_memory(struct core_client *k, uint32_t handle, void *o) { destro
 static void any_channel(struct core_client *k, uint32_t handle, void *o) { destroy_channel(k, handle, o); }
 static void any_pd(struct core_client *k, uint32_t handle, void *o) { destroy_pd(k, handle, o); }
 
+/* In the order in which a dead client's objects go: nothing is freed that something else still refers to. */
+static const struct {
+	size_t table; /* offset of its struct handles in struct core_client */
+	destroy_fn *destroy;
+} endings[] = {
+	{ offsetof(struct core_client, qps), any_qp },
+	{ offsetof(struct core_client, cqs), any_cq },
+	{ offsetof(struct core_client, regions), any_region },
+	{ offsetof(struct core_client, memories), any_memory },
+	{ offsetof(struct core_client, channels), any_channel },
+	{ offsetof(struct core_client, pds), any_pd },
+};
+#define ENDINGS (sizeof(endings) / sizeof(endings[0]))
+
+static void unlink_client(struct core_client *k)
+{
+	struct core_client **at = &k->core->clients;
+	while (*at != k)
+		at = &(*at)->next;
+	*at = k->next;
+	k->is_attached = false;
+}
+
+bool core_client_detach(struct core_client *k, unsigned budget)
+{
+	if (k->is_attached)
+		unlink_client(k);
+	for (; k->ending_kind < ENDINGS; k->ending_kind++, k->ending_index = 0) {
+		struct handles *h = (struct handles *)((uint8_t *)k + endings[k->ending_kind].table);
+		for (uint32_t *i = &k->ending_index; *i < h->room; ++*i) {
+			if (!h->object[*i])
+				continue;
+			if (!budget--)
+				return false;
+			endings[k->ending_kind].destroy(k, HANDLE_OF(h, *i), h->object[*i]);
+		}
+		handles_free(h);
+	}
+	return true;
+}
+
 void core_client_free(struct core_client *k)
 {
 	if (!k)
 		return;
-	struct core *c = k->core;
-	destroy_all(k, &k->qps, any_qp);
-	destroy_all(k, &k->cqs, any_cq);
-	destroy_all(k, &k->regions, any_region);
-	destroy_all(k, &k->memories, any_memory);
-	destroy_all(k, &k->channels, any_channel);
-	destroy_all(k, &k->pds, any_pd);
-	struct core_client **at = &c->clients;
-	while (*at != k)
-		at = &(*at)->next;
-	*at = k->next;
-	c->config.hooks->channel_free(c->config.hooks->arg, k->async.read_fd, k->async.write_fd);
+	core_client_detach(k, UINT_MAX);
+	const struct core_hooks *h = k->core->config.hooks;
+	h->channel_free(h->arg, k->async.read_fd, k->async.write_fd);
 	arenas_destroy(&k->arenas);
 	free(k->by_doorbell);
 	free(k);
@@ -181,9 +239,76 @@ int core_client_region(const struct core_client *k, uint32_t arena, void **base,
 	return 0;
 }
 
+void core_client_forget_fd(struct core_client *k, uint32_t arena)
+{
+	k->arenas.v[arena].fd = -1;
+}
+
 int core_client_async_fd(const struct core_client *k)
 {
 	return k->async.read_fd;
+}
+
+int core_client_channel_fd(const struct core_client *k, uint32_t channel)
+{
+	const struct channel *ch = handles_get(&k->channels, channel);
+	return ch ? ch->read_fd : -ENOENT;
+}
+
+/* ---- quotas ---- */
+
+void core_client_usage(const struct core_client *k, struct core_usage *u)
+{
+	*u = k->usage;
+	u->pds = k->pds.count;
+	u->qps = k->qps.count;
+	u->cqs = k->cqs.count;
+	u->mrs = k->regions.count;
+	u->channels = k->channels.count;
+}
+
+void core_client_set_quota(struct core_client *k, const struct core_usage *most)
+{
+	k->quota = *most;
+	k->has_quota = true;
+}
+
+static const struct {
+	const char *name;
+	size_t at;
+	bool is_bytes; /* uint64_t, else uint32_t */
+} quota_rows[] = {
+	{ "PDs", offsetof(struct core_usage, pds), false },
+	{ "QPs", offsetof(struct core_usage, qps), false },
+	{ "CQs", offsetof(struct core_usage, cqs), false },
+	{ "MRs", offsetof(struct core_usage, mrs), false },
+	{ "completion channels", offsetof(struct core_usage, channels), false },
+	{ "registered bytes", offsetof(struct core_usage, registered_bytes), true },
+	{ "bytes of rings", offsetof(struct core_usage, ring_bytes), true },
+	{ "bytes of pool memory", offsetof(struct core_usage, pool_bytes), true },
+};
+
+static uint64_t quota_value(const struct core_usage *u, size_t row)
+{
+	const uint8_t *at = (const uint8_t *)u + quota_rows[row].at;
+	return quota_rows[row].is_bytes ? *(const uint64_t *)(const void *)at : *(const uint32_t *)(const void *)at;
+}
+
+int client_check_quota(struct core_client *k, const struct core_usage *more, struct abi_rep *rep)
+{
+	struct core_usage used;
+	if (!k->has_quota)
+		return 0;
+	core_client_usage(k, &used);
+	for (size_t i = 0; i < sizeof(quota_rows) / sizeof(quota_rows[0]); i++) {
+		uint64_t have = quota_value(&used, i), want = quota_value(more, i), most = quota_value(&k->quota, i);
+		if (!want || (have <= most && want <= most - have))
+			continue;
+		client_refuse(rep, -EDQUOT, "quota: %llu more %s asked for, %llu in use, %llu allowed", (unsigned long long)want, quota_rows[i].name, (unsigned long long)have, (unsigned long long)most);
+		log_limited(k->core->env.log, &k->refusals, k->core->env.now_ns, LOG_WARN, "%s: %s", k->core->config.name, rep->text);
+		return -EDQUOT;
+	}
+	return 0;
 }
 
 /* ---- requests that end an object: the same checks for each kind ---- */

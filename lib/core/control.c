@@ -2,6 +2,7 @@
 /* Requests: one function each, found in a table by type. Owns the checks of what a client asks for. Nothing in a request is trusted; every refusal says what was wrong and what would be right. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "machine.h"
 
@@ -46,6 +47,9 @@ static int query_gid(struct core_client *k, const struct abi_req *req, struct ab
 
 static int create_pd(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
+	int rc = client_check_quota(k, &(struct core_usage){ .pds = 1 }, rep);
+	if (rc)
+		return rc;
 	struct pd *pd = k->pds.count < MAX_PD ? calloc(1, sizeof(*pd)) : NULL;
 	if (!pd)
 		return -ENOMEM;
@@ -61,11 +65,15 @@ static int create_pd(struct core_client *k, const struct abi_req *req, struct ab
 
 static int alloc_memory(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
+	uint64_t bytes = (req->alloc_memory.bytes + 4095) & ~4095ull;
+	int rc = client_check_quota(k, &(struct core_usage){ .pool_bytes = bytes }, rep);
+	if (rc)
+		return rc;
 	struct memory *m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	m->bytes = (req->alloc_memory.bytes + 4095) & ~4095ull;
-	int rc = arenas_take(&k->arenas, m->bytes, 4096, &m->arena, &m->offset);
+	m->bytes = bytes;
+	rc = arenas_take(&k->arenas, m->bytes, 4096, &m->arena, &m->offset);
 	if (!rc && !(rep->handle = handles_add(&k->memories, m))) {
 		arenas_give(&k->arenas, m->arena, m->offset, m->bytes);
 		rc = -ENOMEM;
@@ -74,6 +82,7 @@ static int alloc_memory(struct core_client *k, const struct abi_req *req, struct
 		free(m);
 		return client_refuse(rep, rc, "%llu bytes of pool memory cannot be had", (unsigned long long)req->alloc_memory.bytes);
 	}
+	k->usage.pool_bytes += m->bytes;
 	rep->memory.arena = m->arena;
 	rep->memory.offset = m->offset;
 	rep->memory.bytes = m->bytes;
@@ -111,7 +120,9 @@ static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_r
 	struct memory *m;
 	if (!pd)
 		return client_refuse(rep, -ENOENT, "no PD has the handle 0x%x", req->reg_mr.pd);
-	int rc = locate(k, req, &m, &host, rep);
+	int rc = client_check_quota(k, &(struct core_usage){ .mrs = 1, .registered_bytes = req->reg_mr.len }, rep);
+	if (!rc)
+		rc = locate(k, req, &m, &host, rep);
 	if (rc)
 		return rc;
 	r = calloc(1, sizeof(*r));
@@ -126,6 +137,7 @@ static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_r
 		free(r);
 		return client_refuse(rep, rc, "an MR of %llu bytes with access 0x%x: %s", (unsigned long long)req->reg_mr.len, req->reg_mr.access, why_not_registered(rc));
 	}
+	k->usage.registered_bytes += req->reg_mr.len;
 	r->memory = m;
 	if (m)
 		m->refs++;
@@ -138,10 +150,13 @@ static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_r
 static int create_channel(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
 	const struct core_hooks *h = k->core->config.hooks;
+	int rc = client_check_quota(k, &(struct core_usage){ .channels = 1 }, rep);
+	if (rc)
+		return rc;
 	struct channel *ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return -ENOMEM;
-	int rc = h->channel_new(h->arg, &ch->read_fd, &ch->write_fd);
+	rc = h->channel_new(h->arg, &ch->read_fd, &ch->write_fd);
 	if (!rc && !(rep->handle = handles_add(&k->channels, ch))) {
 		h->channel_free(h->arg, ch->read_fd, ch->write_fd);
 		rc = -ENOMEM;
@@ -164,10 +179,14 @@ static int create_cq(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -ENOENT, "no channel has the handle 0x%x", req->create_cq.channel);
 	if (k->cqs.count >= k->core->config.max_cq)
 		return client_refuse(rep, -ENOMEM, "the device has no more than %u CQs", k->core->config.max_cq);
+	uint32_t slots = round_up_power(entries);
+	int rc = client_check_quota(k, &(struct core_usage){ .cqs = 1, .ring_bytes = client_ring_bytes(slots, sizeof(struct abi_cqe)) }, rep);
+	if (rc)
+		return rc;
 	struct completion_queue *q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
-	int rc = client_take_ring(k, round_up_power(entries), sizeof(struct abi_cqe), &q->place);
+	rc = client_take_ring(k, slots, sizeof(struct abi_cqe), &q->place);
 	if (rc) {
 		free(q);
 		return client_refuse(rep, rc, "no ring memory for a CQ of %u entries", entries);
@@ -217,6 +236,11 @@ static struct abi_qp_cap grant_cap(const struct abi_qp_cap *ask)
 	uint32_t body = abi_send_slot_bytes(c.max_send_sge, ask->max_inline) - ABI_WQE_BODY;
 	c.max_inline = body < ABI_MAX_INLINE ? body : ABI_MAX_INLINE;
 	return c;
+}
+
+static uint64_t rings_bytes(const struct abi_qp_cap *cap)
+{
+	return client_ring_bytes(cap->max_send_wr, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline)) + client_ring_bytes(cap->max_recv_wr, abi_recv_slot_bytes(cap->max_recv_sge));
 }
 
 static int take_rings(struct core_client *k, struct queue_pair *p, const struct abi_qp_cap *cap)
@@ -274,6 +298,9 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap);
 	if (k->qps.count >= k->core->config.max_qp)
 		return client_refuse(rep, -ENOMEM, "the device has no more than %u QPs", k->core->config.max_qp);
+	rc = client_check_quota(k, &(struct core_usage){ .qps = 1, .ring_bytes = rings_bytes(&cap) }, rep);
+	if (rc)
+		return rc;
 	struct queue_pair *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
@@ -364,16 +391,32 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_QUERY_COUNTERS] = query_counters,
 };
 
-void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep)
+static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
-	struct core *c = k->core;
 	memset(rep, 0, sizeof(*rep));
 	rep->type = req->type;
 	rep->sequence = req->sequence;
-	c->env.now_ns = now_ns;
-	if (req->type < ABI_MSG_COUNT)
+	if (atomic_load_explicit(&k->page->dead, memory_order_relaxed))
+		rep->status = client_refuse(rep, -ENODEV, "the engine has let go of this client");
+	else if (req->type < ABI_MSG_COUNT)
 		rep->status = handlers[req->type](k, req, rep);
 	else
 		rep->status = client_refuse(rep, -EINVAL, "request %u does not exist, the last is %u", req->type, ABI_MSG_COUNT - 1);
+}
+
+void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct core *c = k->core;
+	uint32_t arena;
+	c->env.now_ns = now_ns;
+	carry_out(k, req, rep);
+	while (rep->status == -ENOBUFS && !c->config.is_grown_outside) {
+		int rc = arenas_grow(&k->arenas, &arena);
+		if (rc) {
+			rep->status = client_refuse(rep, rc, "no memory for a region of %llu bytes", (unsigned long long)k->arenas.wanted);
+			break;
+		}
+		carry_out(k, req, rep);
+	}
 	schedule_notify(c);
 }

@@ -31,8 +31,17 @@ struct core_frame {
 	uint32_t len;      /* bytes of the frame (rx: that came; tx: that core_tx wrote) */
 	uint32_t room;     /* tx: bytes available at data */
 	uint16_t vlan_tci; /* rx: tag that the port stripped, VLAN_NONE else */
+	uint8_t to_core;   /* tx: CORE_TO_WIRE, or the core of this engine that gets it with is_looped set */
+	bool is_looped;    /* rx: from another core of this engine, to one of our own addresses: what the wire would do to it, it does not need */
+	bool is_copy;      /* rx: an address packet (ARP, ND) that another core of this engine answers: learnt from, not answered */
 	void *cookie;      /* the caller's */
 };
+#define CORE_TO_WIRE 0xffu
+
+/* Which core of an engine of `cores` takes a frame: an index; CORE_ALL: every one, all but the one on which it came with is_copy; CORE_ANY: the one on which it came. Reads no byte beyond len. */
+#define CORE_ALL (-1)
+#define CORE_ANY (-2)
+int core_frame_owner(const uint8_t *frame, uint32_t len, unsigned cores);
 
 /* What the outside does for the core: the few system calls that the slow path and events need. NULL functions: host.c's (memfds and pipes). */
 struct core_hooks {
@@ -53,6 +62,8 @@ struct core_config {
 	uint8_t mode;             /* as in struct abi_device */
 	struct addr_config addr;
 	uint32_t core_index;      /* in the low CORE_INDEX_BITS bits of each QPN */
+	uint32_t cores;           /* of this engine; 0: 1 */
+	bool is_grown_outside;    /* a request that needs a new region is answered -ENOBUFS, see core_client_grow; else the core makes it at once */
 	uint32_t max_frame;       /* bytes of the largest frame the port carries, without FCS */
 	uint32_t max_qp, max_cq, max_mr; /* 0: 65536, 65536, 65536 */
 	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
@@ -79,16 +90,39 @@ uint64_t core_next(const struct core *c);
 /* Going to sleep: set before the last look at the doorbells, clear after waking; clients then call the wake-up of their session after ringing. */
 void core_set_sleeping(struct core *c, bool sleeping);
 
-/* ---- clients and control ---- */
+/* ---- clients and control ----
+ * A client is made and at last freed by any thread, one at a time; between core_client_attach and core_client_detach it belongs to the thread that drives the core. */
+/* Makes the first region and the event pipe (system calls). 0 or a negative errno. */
 int core_client_new(struct core *c, struct core_client **out);
-/* Frees every object of the client and flushes nothing: the client is gone. */
+/* From now on its doorbells are looked at. Driving thread. */
+void core_client_attach(struct core_client *k);
+/* Lets go of up to `budget` of its objects; true: all are gone, and nothing in the core knows the client any more. Flushes nothing: the client is gone. Driving thread. A client that was never attached is detached. */
+bool core_client_detach(struct core_client *k, unsigned budget);
+/* Unmaps its regions and closes its pipes (system calls). A client that is still attached is detached first, and this is then for the driving thread. */
 void core_client_free(struct core_client *k);
-/* Carries out one request; always fills rep. Called by the thread that drives the core. */
+/* Carries out one request; always fills rep. Driving thread. With is_grown_outside, status -ENOBUFS: nothing was done, a new region is needed first. */
 void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep);
+/* Makes the region that the last request lacked (system calls). By the one thread that has this client's requests carried out, while none is. 0 and its number, or a negative errno. */
+int core_client_grow(struct core_client *k, uint32_t *arena);
 /* Region behind an arena number of this client: *base is the core's mapping. -ENOENT. Arena 0 holds struct abi_engine_page at offset 0 and struct abi_doorbells at 4096. */
 int core_client_region(const struct core_client *k, uint32_t arena, void **base, uint64_t *bytes, int *fd);
+/* The region's fd has been closed by the caller; the mapping stays. */
+void core_client_forget_fd(struct core_client *k, uint32_t arena);
 /* Reading end of the client's async event pipe. */
 int core_client_async_fd(const struct core_client *k);
+/* The same for a completion channel by its handle; -ENOENT. Driving thread. */
+int core_client_channel_fd(const struct core_client *k, uint32_t channel);
+/* Every later request is refused with -ENODEV and the client's page says so: the engine ends, or the client was thrown out. Driving thread, or before or after any. */
+void core_client_mark_dead(struct core_client *k);
+
+/* What a client has, and how much it may have. */
+struct core_usage {
+	uint32_t pds, qps, cqs, mrs, channels;
+	uint64_t registered_bytes, ring_bytes, pool_bytes;
+};
+void core_client_usage(const struct core_client *k, struct core_usage *u);
+/* A request that would go beyond it is refused with -EDQUOT and a log line. Until the first call nothing is limited but by the core itself. Driving thread. */
+void core_client_set_quota(struct core_client *k, const struct core_usage *most);
 
 /* ---- counters ---- */
 struct core_stats {

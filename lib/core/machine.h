@@ -86,6 +86,11 @@ struct core_client {
 	uint32_t doorbells_room, doorbells_hint;
 	struct channel async;
 	uint64_t lost_events;      /* async events that found the pipe full */
+	struct core_usage usage, quota;
+	bool has_quota;
+	bool is_attached;
+	uint32_t ending_kind, ending_index; /* how far core_client_detach has come */
+	struct log_limit refusals;
 };
 
 /* dispatch.c */
@@ -109,6 +114,9 @@ void doorbell_give(struct core_client *k, struct qp *q);
 int client_destroy(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 /* Control block and slots of a ring, one piece of an arena. */
 int client_take_ring(struct core_client *k, uint32_t slots, uint32_t slot_bytes, struct abi_ring_place *p);
+/* Whether the client may have so much more. 0; -EDQUOT with a text and a log line. */
+int client_check_quota(struct core_client *k, const struct core_usage *more, struct abi_rep *rep);
+uint64_t client_ring_bytes(uint32_t slots, uint32_t slot_bytes);
 void client_give_ring(struct core_client *k, const struct abi_ring_place *p);
 /* Puts a sentence into the reply and returns `error`. */
 int client_refuse(struct abi_rep *rep, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -135,6 +135,7 @@ static int make_core(struct engine *e, uint64_t now_ns)
 		.window_packets = d->window ? d->window : p->window_max && p->window_max < 256 ? p->window_max : 0,
 		.seed = d->seed,
 		.log = &e->log,
+		.is_grown_outside = true,
 	};
 	/* No more than the headers' most beyond mtu=: the next path MTU, twice as large, does not fit. */
 	if (d->mtu && config.max_frame > d->mtu + CORE_FRAME_MAX - 4096u)

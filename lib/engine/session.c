@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What liburoce calls when the device string says embedded: or inline: (client/session.h). Owns one client of a core and one hold on its engine; every call becomes mail to the thread that drives the engine. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "session.h"
 #include "uroce.h"
 
+#define DETACH_OBJECTS 64u
 #define EXPORTED __attribute__((visibility("default")))
 
 struct engine_session {
@@ -45,10 +47,23 @@ static void run_call(struct mail *mail, uint64_t now_ns)
 	core_control(m->s->client, now_ns, m->req, m->rep);
 }
 
+/* Memory is made and faulted in here and not by the thread that drives the engine. */
 static int call(void *session, const struct abi_req *req, struct abi_rep *rep)
 {
-	struct session_mail m = { .req = req, .rep = rep };
-	return carry_out(session, &m, run_call);
+	struct engine_session *s = session;
+	for (;;) {
+		struct session_mail m = { .req = req, .rep = rep };
+		uint32_t arena;
+		int err = carry_out(s, &m, run_call);
+		if (err || rep->status != -ENOBUFS)
+			return err;
+		err = core_client_grow(s->client, &arena);
+		if (err) {
+			rep->status = err;
+			snprintf(rep->text, sizeof(rep->text), "no memory for a further region: %s", strerror(-err));
+			return 0;
+		}
+	}
 }
 
 static void run_region(struct mail *mail, uint64_t now_ns)
@@ -87,24 +102,34 @@ struct engine *engine_of_session(void *session)
 	return ((struct engine_session *)session)->engine;
 }
 
-static void run_client_new(struct mail *mail, uint64_t now_ns)
+static void run_attach(struct mail *mail, uint64_t now_ns)
 {
-	struct session_mail *m = (struct session_mail *)mail;
-	m->err = core_client_new(engine_core(m->s->engine), &m->s->client);
-	if (!m->err)
-		m->s->async_fd = core_client_async_fd(m->s->client);
+	core_client_attach(((struct session_mail *)mail)->s->client);
 }
 
-static void run_client_free(struct mail *mail, uint64_t now_ns)
+static int add_client(struct engine_session *s)
 {
-	core_client_free(((struct session_mail *)mail)->s->client);
+	struct session_mail m = { 0 };
+	int err = core_client_new(engine_core(s->engine), &s->client);
+	if (err)
+		return err;
+	s->async_fd = core_client_async_fd(s->client);
+	return carry_out(s, &m, run_attach);
+}
+
+static void run_detach(struct mail *mail, uint64_t now_ns)
+{
+	struct session_mail *m = (struct session_mail *)mail;
+	m->err = !core_client_detach(m->s->client, DETACH_OBJECTS);
 }
 
 static void close_session(void *session)
 {
 	struct engine_session *s = session;
 	struct session_mail m = { 0 };
-	carry_out(s, &m, run_client_free);
+	while (carry_out(s, &m, run_detach)) /* in pieces: others want their turn too */
+		;
+	core_client_free(s->client);
 	engine_close(s->engine, &s->log);
 	free(s);
 }
@@ -139,13 +164,12 @@ EXPORTED uroce_engine_session_open_fn uroce_engine_session_open;
 EXPORTED int uroce_engine_session_open(const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops, void **session)
 {
 	struct engine_session *s = calloc(1, sizeof(*s));
-	struct session_mail m = { 0 };
 	if (!s)
 		return -ENOMEM;
 	set_log(s, attr);
 	int err = engine_open(&s->engine, device, &s->log);
 	if (!err) {
-		err = carry_out(s, &m, run_client_new);
+		err = add_client(s);
 		if (err) {
 			log_write(&s->log, LOG_ERROR, "%s: cannot add a client: %s", device, strerror(-err));
 			engine_close(s->engine, &s->log);

@@ -241,7 +241,7 @@ static void close_session(void *session)
 	((struct fake_engine *)session)->closes++;
 }
 
-const struct session_ops fake_session_ops = { answer, map_region, wake, poll_once, get_async_fd, close_session };
+const struct session_ops fake_session_ops = { .call = answer, .region = map_region, .wake = wake, .poll = poll_once, .async_fd = get_async_fd, .close = close_session };
 
 static void keep_line(void *arg, int level, const char *line)
 {

@@ -57,6 +57,7 @@ int direct_session_open(struct core *core, const uint64_t *clock, const struct u
 		free(s);
 		return rc;
 	}
+	core_client_attach(s->client);
 	return context_open(&ops, s, attr, out);
 }
 

@@ -48,6 +48,7 @@ int main(void)
 	gid_parse("10.0.0.1", &gid);
 	if (core_new(&c, &config, 0) || addr_gid_add(core_addr(c), &gid, VLAN_NONE, 24, &index) || core_client_new(c, &k))
 		return 1;
+	core_client_attach(k);
 	ask(k, &(struct abi_req){ .type = ABI_CREATE_PD });
 	uint32_t pd = rep.handle;
 	ask(k, &(struct abi_req){ .type = ABI_CREATE_CQ, .create_cq = { .entries = 16 } });

@@ -53,6 +53,7 @@ static struct fixture open_core(uint32_t max_qp)
 	assert_int_equal(gid_parse("10.0.0.1", &gid), 0);
 	assert_int_equal(addr_gid_add(core_addr(x.core), &gid, VLAN_NONE, 24, &index), 0);
 	assert_int_equal(core_client_new(x.core, &x.client), 0);
+	core_client_attach(x.client);
 	assert_int_equal(ask_handle(&x, ABI_CREATE_PD, 0), 0);
 	x.pd = x.rep.handle;
 	struct abi_req cq = { .type = ABI_CREATE_CQ, .create_cq = { .entries = 16 } };
@@ -221,6 +222,7 @@ static void test_handles_of_another_client_name_nothing(void **state)
 	struct fixture x = open_core(0);
 	struct fixture other = { .core = x.core };
 	assert_int_equal(core_client_new(x.core, &other.client), 0);
+	core_client_attach(other.client);
 	static const enum abi_msg types[] = { ABI_DESTROY_PD, ABI_FREE_MEMORY, ABI_DEREG_MR, ABI_DESTROY_CHANNEL, ABI_DESTROY_CQ, ABI_DESTROY_QP, ABI_QUERY_QP, ABI_QUERY_COUNTERS };
 	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		assert_int_equal(ask_handle(&other, types[i], x.qp), -ENOENT);
