@@ -43,7 +43,7 @@ struct core_frame {
 #define CORE_ANY (-2)
 int core_frame_owner(const uint8_t *frame, uint32_t len, unsigned cores);
 
-/* What the outside does for the core: the few system calls that the slow path and events need. NULL functions: host.c's (memfds and pipes). */
+/* What the outside does for the core: the few system calls that the slow path and events need. host.c has some: memory of this process and pipes. */
 struct core_hooks {
 	/* A region that both engine and client can map, zeroed, page aligned; *fd its memfd or -1. 0 or a negative errno. */
 	int (*region_new)(void *arg, uint64_t bytes, void **base, int *fd);

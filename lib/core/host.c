@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The default hooks: regions are memfds (huge pages when the system has them free), event channels are pipes. The only system calls below the engine, and a caller can replace them all. */
+/* The default hooks: regions are memory of this process alone (an engine has others: engine/region.c), event channels are pipes. The only system calls below the engine, and a caller can replace them all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,35 +7,16 @@
 
 #include "core.h"
 
-#define HUGE_PAGE (2u << 20)
-
-static int map_memfd(unsigned flags, uint64_t bytes, void **base, int *fd)
-{
-	*fd = memfd_create("uroce", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
-	if (*fd < 0)
-		return -errno;
-	/* populated now: a page that cannot be had must be an error here and not a SIGBUS in a poll core */
-	*base = MAP_FAILED;
-	if (!ftruncate(*fd, (off_t)bytes))
-		*base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *fd, 0);
-	if (*base != MAP_FAILED)
-		return 0;
-	int error = errno;
-	close(*fd);
-	return -error;
-}
-
 static int region_new(void *arg, uint64_t bytes, void **base, int *fd)
 {
-	if (bytes % HUGE_PAGE == 0 && !map_memfd(MFD_HUGETLB, bytes, base, fd))
-		return 0;
-	return map_memfd(0, bytes, base, fd);
+	*fd = -1;
+	*base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	return *base == MAP_FAILED ? -errno : 0;
 }
 
 static void region_free(void *arg, void *base, uint64_t bytes, int fd)
 {
 	munmap(base, bytes);
-	close(fd);
 }
 
 static int channel_new(void *arg, int *read_fd, int *write_fd)

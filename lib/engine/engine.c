@@ -23,6 +23,7 @@
 #include "kernel.h"
 #include "poller.h"
 #include "port.h"
+#include "region.h"
 
 #define HOLDS_MAX 64u
 
@@ -44,6 +45,8 @@ struct engine {
 	_Atomic bool is_stopping;
 	_Atomic int owner;                 /* inline: 1 while a thread is in a round */
 	struct poller poller;
+	struct region_source regions;
+	struct core_hooks hooks;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -136,7 +139,10 @@ static int make_core(struct engine *e, uint64_t now_ns)
 		.seed = d->seed,
 		.log = &e->log,
 		.is_grown_outside = true,
+		.hooks = &e->hooks,
 	};
+	e->regions = (struct region_source){ .node = p->node, .log = &e->log };
+	e->hooks = region_hooks(&e->regions);
 	/* No more than the headers' most beyond mtu=: the next path MTU, twice as large, does not fit. */
 	if (d->mtu && config.max_frame > d->mtu + CORE_FRAME_MAX - 4096u)
 		config.max_frame = d->mtu + CORE_FRAME_MAX - 4096u;

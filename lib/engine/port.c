@@ -372,6 +372,7 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	int err = is_virtual ? open_virtual(p, d, log) : open_ethdev(p, d, log);
 	if (!err)
 		err = read_mac(p, log);
+	p->node = err ? -1 : rte_eth_dev_socket_id(p->id);
 	if (err) {
 		port_close(p);
 		return err;

@@ -19,6 +19,7 @@ struct port {
 	uint32_t max_frame;          /* bytes of the largest frame it carries both ways, without FCS */
 	uint32_t frame_room;         /* bytes for a frame in each mbuf of pool */
 	uint32_t window_max;         /* packets that a peer's queue surely holds; 0: not known */
+	int node;                    /* NUMA node it is attached to, -1: none in particular */
 	struct rte_mempool *pool;
 	char interface[IF_NAMESIZE]; /* kernel interface behind it, or "" */
 	uint32_t interface_index, interface_mtu;

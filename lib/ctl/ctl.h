@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control socket: what client and daemon say to each other over SOCK_SEQPACKET, one message a record. Every message is a fixed header and a body of exactly the
+ * length that its row in the table says, and carries one file descriptor or none, as the row says. Byte order and layout are the machine's: both ends run on it.
+ *
+ *     client                                   daemon
+ *       HELLO (versions, features)      ->
+ *                                       <-     WELCOME (version, features) + fd: the life page, read-only
+ *                                       <-     WAKE + fd: writing end of the pipe that wakes the client's engine core
+ *                                       <-     ASYNC + fd: reading end of the asynchronous events
+ *                                       <-     REGION (arena 0) + fd
+ *       MAPPED (arena 0)                ->
+ *                                       <-     READY
+ *       REQUEST (struct abi_req)        ->
+ *                                       <-     REGION + fd        only if the request needs memory that no arena has
+ *       MAPPED                          ->
+ *                                       <-     CHANNEL + fd       only before the reply to CREATE_CHANNEL
+ *                                       <-     REPLY (struct abi_rep)
+ *       BYE or just close               ->
+ *                                       <-     BYE (code, text), at any time: the daemon ends the session
+ *
+ * One request is under way at a time. A client maps a region read-write before it says MAPPED; then the daemon seals it (no new writable mapping, no hole, no change of
+ * size) and uses it. */
+#ifndef UROCE_CTL_H
+#define UROCE_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "msg.h"
+
+#define CTL_MAGIC 0x65636f7275ull /* "uroce" */
+#define CTL_VERSION_MIN 1u        /* what this library speaks */
+#define CTL_VERSION_MAX 1u
+#define CTL_FEATURES 0ull         /* bits of optional parts; none yet */
+#define CTL_TEXT_MAX 160u
+#define CTL_PROGRAM_MAX 32u
+
+enum ctl_type {
+	CTL_HELLO,
+	CTL_WELCOME,
+	CTL_WAKE,
+	CTL_ASYNC,
+	CTL_REGION,
+	CTL_MAPPED,
+	CTL_READY,
+	CTL_REQUEST,
+	CTL_CHANNEL,
+	CTL_REPLY,
+	CTL_BYE,
+	CTL_TYPE_COUNT
+};
+
+struct ctl_header {
+	uint32_t type;   /* enum ctl_type */
+	uint32_t length; /* of the body, bytes */
+};
+
+struct ctl_hello {
+	uint64_t magic;
+	uint32_t version_min, version_max;
+	uint64_t features;
+	char program[CTL_PROGRAM_MAX]; /* for log lines; zero terminated */
+};
+
+struct ctl_welcome {
+	uint32_t version;
+	uint32_t core;     /* which engine core serves this client */
+	uint64_t features; /* those that both have */
+};
+
+struct ctl_region {
+	uint32_t arena;
+	uint32_t reserved;
+	uint64_t bytes;
+};
+
+struct ctl_mapped {
+	uint32_t arena;
+	uint32_t reserved;
+};
+
+/* Why a session ends. */
+enum ctl_bye_code {
+	CTL_BYE_DONE,      /* the client has finished */
+	CTL_BYE_SHUTDOWN,  /* the daemon is going down */
+	CTL_BYE_VERSION,   /* no version that both speak */
+	CTL_BYE_PROTOCOL,  /* a message that the other side may not send now, or not so */
+	CTL_BYE_LIMIT,     /* no room for another client */
+	CTL_BYE_KILLED,    /* an operator ended it */
+	CTL_BYE_FAILED,    /* the daemon could not, see the text */
+	CTL_BYE_CODE_COUNT
+};
+
+struct ctl_bye {
+	uint32_t code;
+	uint32_t reserved;
+	char text[CTL_TEXT_MAX]; /* one sentence, zero terminated */
+};
+
+/* Any message. */
+struct ctl_message {
+	struct ctl_header header;
+	union {
+		struct ctl_hello hello;
+		struct ctl_welcome welcome;
+		struct ctl_region region;
+		struct ctl_mapped mapped;
+		struct abi_req request;
+		struct abi_rep reply;
+		struct ctl_bye bye;
+	};
+};
+
+/* One row a message. */
+struct ctl_row {
+	const char *name;
+	uint32_t length;       /* of the body: exact */
+	bool has_fd;
+	bool is_from_client, is_from_daemon;
+};
+extern const struct ctl_row ctl_rows[CTL_TYPE_COUNT];
+
+/* The page that tells every client whether the daemon lives: written by the kernel when the daemon's thread that holds the robust mutex in it ends, however it ends
+ * (set_robust_list(2)). Clients map it read-only and read one word. */
+struct ctl_life {
+	_Atomic uint32_t word;
+	uint32_t reserved[15];
+};
+#define CTL_LIFE_DEAD 0x40000000u /* FUTEX_OWNER_DIED */
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mapping what a daemon sent. Nothing is mapped that is not a memfd of the size that was told: another kind of file could block or fault whoever touches it. */
+#include "memfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+int ctl_memfd_map(int fd, uint64_t bytes, bool is_writable, void **base)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return -errno;
+	if (fcntl(fd, F_GET_SEALS) < 0 || !bytes || (uint64_t)st.st_size != bytes) /* only a memfd has seals */
+		return -EPROTO;
+	*base = mmap(NULL, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	if (*base == MAP_FAILED)
+		return -errno;
+	madvise(*base, bytes, MADV_DONTFORK);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client's side of memory that the daemon shares (the daemon's is engine/region.h). */
+#ifndef UROCE_CTL_MEMFD_H
+#define UROCE_CTL_MEMFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Checks that fd is a memfd of exactly `bytes` bytes (-EPROTO otherwise) and maps it, read-write if is_writable, not inherited by a fork. fd stays the caller's, who may close it at once; munmap undoes it. Any thread. 0 or a negative errno. */
+int ctl_memfd_map(int fd, uint64_t bytes, bool is_writable, void **base);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of an engine that a client maps too: memfds, in huge pages where there are some, on the port's NUMA node. Made by the engine's side, mapped by both, then sealed for good. System calls that fault memory in: never on a poll core. */
+#ifndef UROCE_REGION_H
+#define UROCE_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core.h"
+
+/* Makes a memfd of `bytes` (a multiple of 4096; it is in huge pages if it is a multiple of theirs and enough are free), maps it read-write, and allocates every page, zeroed, from NUMA node `node` (-1: any). 0, -EINVAL, -ENOMEM or another negative errno. */
+int region_make(uint64_t bytes, int node, void **base, int *fd, bool *is_huge);
+/* After the client has mapped it: no shrinking, growing, hole or further writable mapping, and no other seal; then every page is faulted in again, since until then the client could take some away. 0; -EPROTO: the client changed its size; -ENOMEM. */
+int region_seal(void *base, uint64_t bytes, int fd);
+
+/* The hooks of an engine's cores: regions as above, the rest as core_host_hooks. */
+struct region_source {
+	int node;
+	const struct log *log;
+	_Atomic bool is_told; /* that there are no huge pages: one line */
+};
+struct core_hooks region_hooks(struct region_source *source);
+
+#endif
