@@ -57,7 +57,7 @@ void core_client_attach(struct core_client *k)
 
 int core_client_grow(struct core_client *k, uint32_t *arena)
 {
-	return arenas_grow(&k->arenas, arena);
+	return !k->arenas.wanted ? -ENOENT : arenas_grow(&k->arenas, arena);
 }
 
 void core_client_mark_dead(struct core_client *k)

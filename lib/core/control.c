@@ -396,6 +396,7 @@ static void carry_out(struct core_client *k, const struct abi_req *req, struct a
 	memset(rep, 0, sizeof(*rep));
 	rep->type = req->type;
 	rep->sequence = req->sequence;
+	k->arenas.wanted = 0;
 	if (atomic_load_explicit(&k->page->dead, memory_order_relaxed))
 		rep->status = client_refuse(rep, -ENODEV, "the engine has let go of this client");
 	else if (req->type < ABI_MSG_COUNT)
@@ -410,7 +411,7 @@ void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *
 	uint32_t arena;
 	c->env.now_ns = now_ns;
 	carry_out(k, req, rep);
-	while (rep->status == -ENOBUFS && !c->config.is_grown_outside) {
+	while (k->arenas.wanted && !c->config.is_grown_outside) {
 		int rc = arenas_grow(&k->arenas, &arena);
 		if (rc) {
 			rep->status = client_refuse(rep, rc, "no memory for a region of %llu bytes", (unsigned long long)k->arenas.wanted);

@@ -100,9 +100,9 @@ void core_client_attach(struct core_client *k);
 bool core_client_detach(struct core_client *k, unsigned budget);
 /* Unmaps its regions and closes its pipes (system calls). A client that is still attached is detached first, and this is then for the driving thread. */
 void core_client_free(struct core_client *k);
-/* Carries out one request; always fills rep. Driving thread. With is_grown_outside, status -ENOBUFS: nothing was done, a new region is needed first. */
+/* Carries out one request; always fills rep. Driving thread. With is_grown_outside, status -ENOBUFS can mean that nothing was done and a new region is needed first: core_client_grow tells. */
 void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep);
-/* Makes the region that the last request lacked (system calls). By the one thread that has this client's requests carried out, while none is. 0 and its number, or a negative errno. */
+/* Makes the region that the last request lacked (system calls). By the one thread that has this client's requests carried out, while none is. 0 and its number: the request may be repeated; -ENOENT: it did not fail for that; or another negative errno. */
 int core_client_grow(struct core_client *k, uint32_t *arena);
 /* Region behind an arena number of this client: *base is the core's mapping. -ENOENT. Arena 0 holds struct abi_engine_page at offset 0 and struct abi_doorbells at 4096. */
 int core_client_region(const struct core_client *k, uint32_t arena, void **base, uint64_t *bytes, int *fd);
