@@ -37,31 +37,48 @@ static int take_from(struct arena *r, uint64_t bytes, uint64_t align, uint64_t *
 	return -ENOMEM;
 }
 
-int arenas_grow(struct arenas *a, uint32_t *arena)
+uint64_t arenas_lack(const struct arenas *a)
 {
 	/* regions double, so that thousands of QPs make few of them */
 	uint64_t room = a->n ? a->v[a->n - 1].bytes : REGION_MIN / 2;
 	room = room < 64ull << 20 ? room * 2 : room;
 	if (room < a->wanted)
 		room = (a->wanted + REGION_MIN - 1) & ~(REGION_MIN - 1);
-	if (a->n == REGIONS_MAX)
-		return -ENOMEM;
+	return a->n < REGIONS_MAX ? room : 0;
+}
+
+int arenas_add(struct arenas *a, void *base, uint64_t bytes, int fd, uint32_t *arena)
+{
 	struct arena *v = realloc(a->v, (a->n + 1) * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	a->v = v;
 	struct arena *r = &v[a->n];
-	*r = (struct arena){ .bytes = room };
+	*r = (struct arena){ .base = base, .bytes = bytes, .fd = fd };
 	intervals_init(&r->free);
-	int rc = intervals_add(&r->free, 0, room);
-	if (!rc)
-		rc = a->hooks->region_new(a->hooks->arg, room, &r->base, &r->fd);
+	int rc = intervals_add(&r->free, 0, bytes);
 	if (rc) {
 		intervals_free(&r->free);
 		return rc;
 	}
 	*arena = a->n++;
 	return 0;
+}
+
+int arenas_grow(struct arenas *a, uint32_t *arena)
+{
+	uint64_t bytes = arenas_lack(a);
+	void *base;
+	int fd;
+	if (!bytes)
+		return -ENOMEM;
+	int rc = a->hooks->region_new(a->hooks->arg, bytes, &base, &fd);
+	if (rc)
+		return rc;
+	rc = arenas_add(a, base, bytes, fd, arena);
+	if (rc)
+		a->hooks->region_free(a->hooks->arg, base, bytes, fd);
+	return rc;
 }
 
 int arenas_take(struct arenas *a, uint64_t bytes, uint64_t align, uint32_t *arena, uint64_t *offset)

@@ -60,6 +60,16 @@ int core_client_grow(struct core_client *k, uint32_t *arena)
 	return !k->arenas.wanted ? -ENOENT : arenas_grow(&k->arenas, arena);
 }
 
+uint64_t core_client_lacks(const struct core_client *k)
+{
+	return k->arenas.wanted ? arenas_lack(&k->arenas) : 0;
+}
+
+int core_client_add_region(struct core_client *k, void *base, uint64_t bytes, int fd, uint32_t *arena)
+{
+	return arenas_add(&k->arenas, base, bytes, fd, arena);
+}
+
 void core_client_mark_dead(struct core_client *k)
 {
 	atomic_store_explicit(&k->page->dead, 1, memory_order_release);

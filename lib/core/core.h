@@ -104,6 +104,9 @@ void core_client_free(struct core_client *k);
 void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep);
 /* Makes the region that the last request lacked (system calls). By the one thread that has this client's requests carried out, while none is. 0 and its number: the request may be repeated; -ENOENT: it did not fail for that; or another negative errno. */
 int core_client_grow(struct core_client *k, uint32_t *arena);
+/* The same in two steps, for who makes the region in the background: how many bytes the region must have (0: the request did not fail for that, or there are too many), and taking it over, which region_free of the hooks ends. 0 and its number, or -ENOMEM: it stays the caller's. */
+uint64_t core_client_lacks(const struct core_client *k);
+int core_client_add_region(struct core_client *k, void *base, uint64_t bytes, int fd, uint32_t *arena);
 /* Region behind an arena number of this client: *base is the core's mapping. -ENOENT. Arena 0 holds struct abi_engine_page at offset 0 and struct abi_doorbells at 4096. */
 int core_client_region(const struct core_client *k, uint32_t arena, void **base, uint64_t *bytes, int *fd);
 /* The region's fd has been closed by the caller; the mapping stays. */
