@@ -85,7 +85,7 @@ static double run_rate(struct side *s, struct job *j)
 		wr[i].remote_addr += i * 8;
 	}
 	wr[j->batch - 1].flags |= UROCE_SEND_SIGNALED;
-	double from = pair_now(), now = from;
+	double from = bench_now(), now = from;
 	while (now < from + PERIOD) {
 		for (unsigned i = 0; i < 32; i++) {
 			if (uroce_post_send(s->qp[q], wr, j->batch) == (int)j->batch) /* a full queue takes none, and the next turn comes */
@@ -94,7 +94,7 @@ static double run_rate(struct side *s, struct job *j)
 			uroce_engine_poll(s->ctx);
 			done += pair_take(s) * j->batch;
 		}
-		now = pair_now();
+		now = bench_now();
 	}
 	double rate = (double)done / (now - from) / 1e6;
 	for (; done < posted; done += pair_take(s) * j->batch)
@@ -118,7 +118,7 @@ static double run_stream(struct side *s, struct job *j)
 	struct uroce_send_wr wr = make_wr(s, &sge, j->loop->opcode, UROCE_SEND_SIGNALED);
 	uint64_t done = 0;
 	unsigned under_way = 0;
-	double cpu = cpu_seconds(), from = pair_now(), now = from;
+	double cpu = cpu_seconds(), from = bench_now(), now = from;
 	while (now < from + PERIOD || under_way) {
 		while (now < from + PERIOD && under_way < STREAM_DEPTH && uroce_post_send(s->qp[0], &wr, 1) == 1)
 			under_way++;
@@ -127,7 +127,7 @@ static double run_stream(struct side *s, struct job *j)
 		unsigned n = pair_take(s);
 		under_way -= n;
 		done += n;
-		now = pair_now();
+		now = bench_now();
 	}
 	s->pair->stop = true;
 	j->cpu += cpu_seconds() - cpu;
@@ -141,7 +141,7 @@ static double run_pingpong(struct side *s, struct job *j)
 	volatile uint64_t *in = (volatile uint64_t *)(void *)(s->memory + cell);
 	uint64_t out = *in;
 	struct uroce_sge sge = { (uintptr_t)&out, 8, 0 };
-	double from = pair_now();
+	double from = bench_now();
 	for (unsigned i = 0; i < PINGPONGS; i++) {
 		struct uroce_send_wr wr = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
 		wr.remote_addr += cell;
@@ -155,7 +155,7 @@ static double run_pingpong(struct side *s, struct job *j)
 					uroce_engine_poll(s->ctx);
 			}
 	}
-	return (pair_now() - from) * 5e8 / PINGPONGS;
+	return (bench_now() - from) * 5e8 / PINGPONGS;
 }
 
 static const struct loop loops[] = {

@@ -2,28 +2,8 @@
 /* Two sides on a ring link. Owns set-up and tear-down; the benchmarks own what is done in between. */
 #include "pair.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-int pair_check(int rc, const char *what)
-{
-	if (rc < 0) {
-		fprintf(stderr, "%s: %s\n", what, strerror(-rc));
-		exit(1);
-	}
-	return rc;
-}
-
-double pair_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void pair_meet(struct side *s)
 {
@@ -42,25 +22,7 @@ void pair_sleep(struct side *s)
 
 unsigned pair_take(struct side *s)
 {
-	struct uroce_wc wc[64];
-	char text[256];
-	int n = pair_check(uroce_cq_poll(s->cq, wc, 64), "poll");
-	for (int i = 0; i < n; i++)
-		if (wc[i].status != UROCE_WC_SUCCESS) {
-			for (unsigned q = 0; q < s->pair->config.qps; q++)
-				if (uroce_qp_num(s->qp[q]) == wc[i].qpn && uroce_qp_error_text(s->qp[q], text, sizeof(text)) > 0)
-					fprintf(stderr, "%s\n", text);
-			pair_check(-EIO, uroce_wc_status_str(wc[i].status));
-		}
-	return (unsigned)n;
-}
-
-static void pin(unsigned cpu)
-{
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	pair_check(-pthread_setaffinity_np(pthread_self(), sizeof(set), &set), "pin");
+	return bench_take(s->cq, s->qp, s->pair->config.qps);
 }
 
 static void open_side(struct side *s)
@@ -69,20 +31,20 @@ static void open_side(struct side *s)
 	char device[128];
 	void *memory;
 	snprintf(device, sizeof(device), "inline:net_ring,link=bench,side=%u,ip=10.0.0.%u/24", s->index, s->index + 1);
-	pair_check(uroce_open(device, NULL, &s->ctx), "open");
-	pair_check(uroce_pd_create(s->ctx, &s->pd), "PD");
-	pair_check(uroce_cq_create(s->ctx, c->qps * c->depth, NULL, NULL, &s->cq), "CQ");
-	pair_check(uroce_alloc(s->ctx, PAIR_MEMORY, &memory), "memory");
+	bench_check(uroce_open(device, NULL, &s->ctx), "open");
+	bench_check(uroce_pd_create(s->ctx, &s->pd), "PD");
+	bench_check(uroce_cq_create(s->ctx, c->qps * c->depth, NULL, NULL, &s->cq), "CQ");
+	bench_check(uroce_alloc(s->ctx, PAIR_MEMORY, &memory), "memory");
 	s->memory = memory;
-	pair_check(uroce_mr_register(s->pd, memory, PAIR_MEMORY, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ, &s->mr), "MR");
+	bench_check(uroce_mr_register(s->pd, memory, PAIR_MEMORY, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ, &s->mr), "MR");
 	s->lkey = uroce_mr_lkey(s->mr);
 	s->rkey = uroce_mr_rkey(s->mr);
 	s->qp = calloc(c->qps, sizeof(*s->qp));
 	s->endpoint = calloc(c->qps, sizeof(*s->endpoint));
 	for (unsigned i = 0; i < c->qps; i++) {
 		struct uroce_qp_init init = { .send_cq = s->cq, .recv_cq = s->cq, .cap = { .max_send_wr = c->depth, .max_inline = 32 } };
-		pair_check(uroce_qp_create(s->pd, &init, &s->qp[i]), "QP");
-		pair_check(uroce_qp_endpoint(s->qp[i], 0, &s->endpoint[i]), "endpoint");
+		bench_check(uroce_qp_create(s->pd, &init, &s->qp[i]), "QP");
+		bench_check(uroce_qp_endpoint(s->qp[i], 0, &s->endpoint[i]), "endpoint");
 	}
 }
 
@@ -99,11 +61,11 @@ static void close_side(struct side *s)
 static void *run_side(void *arg)
 {
 	struct side *s = arg;
-	pin(s->pair->config.cpu[s->index]);
+	bench_pin(s->pair->config.cpu[s->index]);
 	open_side(s);
 	pair_meet(s);
 	for (unsigned i = 0; i < s->pair->config.qps; i++)
-		pair_check(uroce_qp_connect(s->qp[i], &s->endpoint[i], &pair_other(s)->endpoint[i], NULL, 0), "connect");
+		bench_check(uroce_qp_connect(s->qp[i], &s->endpoint[i], &pair_other(s)->endpoint[i], NULL, 0), "connect");
 	pair_meet(s);
 	s->pair->run(s, s->pair->arg);
 	pair_meet(s);
@@ -119,7 +81,7 @@ void pair_run(const struct pair_config *config, void (*run)(struct side *s, void
 	pthread_barrier_init(&p.wake, NULL, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		p.side[i] = (struct side){ .pair = &p, .index = i };
-		pair_check(-pthread_create(&thread[i], NULL, run_side, &p.side[i]), "thread");
+		bench_check(-pthread_create(&thread[i], NULL, run_side, &p.side[i]), "thread");
 	}
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);

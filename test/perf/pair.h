@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "uroce.h"
+#include "common.h"
 
 #define PAIR_MEMORY (64u << 20)
 
@@ -52,9 +52,6 @@ static inline struct side *pair_other(const struct side *s)
 void pair_meet(struct side *s);
 /* Both sides sleep until both have come; stop is false again. */
 void pair_sleep(struct side *s);
-/* Ends the program unless rc is at least 0. */
-int pair_check(int rc, const char *what);
-double pair_now(void);
 /* Takes completions; ends the program on an error. Returns how many. */
 unsigned pair_take(struct side *s);
 
