@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared regions. Invariant: once region_seal returned 0, every page of the region is there and stays. */
+/* Shared regions. Invariant: once region_seal returned 0, every page of the region is there and stays. All work on pages is done in pieces: meanwhile the kernel holds a lock that every other mmap of the process,
+ * a poll core's malloc among them, waits for. */
 #include "region.h"
 
 #include <errno.h>
@@ -13,17 +14,43 @@
 
 #define HUGE_PAGE (2u << 20)
 #define PAGE 4096u
+#define PIECE (4ull << 20) /* about 4 ms in ordinary pages */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
+typedef int piece_fn(void *base, size_t bytes);
+
+static int in_pieces(piece_fn *f, void *base, uint64_t bytes, const _Atomic bool *is_cancelled)
+{
+	for (uint64_t at = 0; at < bytes; at += PIECE) {
+		if (is_cancelled && atomic_load_explicit(is_cancelled, memory_order_relaxed))
+			return -ECANCELED;
+		int err = f((uint8_t *)base + at, bytes - at < PIECE ? bytes - at : PIECE);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* Every page now, for writing: one that cannot be had must be an error here and not a SIGBUS in a poll core. */
-static int fault_in(void *base, uint64_t bytes)
+static int fault_in(void *base, size_t bytes)
 {
 	if (!madvise(base, bytes, MADV_POPULATE_WRITE))
 		return 0;
 	return errno == EFAULT ? -ENOMEM : -errno; /* EFAULT: no huge page left */
 }
 
-static int map_new(int fd, uint64_t bytes, int node, void **base)
+/* A client can ask for its pages to be swapped out, a lock refuses it; without the right to lock it costs time, no more. */
+static int lock_in(void *base, size_t bytes)
+{
+	return mlock(base, bytes) ? -errno : 0;
+}
+
+static int unmap(void *base, size_t bytes)
+{
+	return munmap(base, bytes);
+}
+
+static int map_new(int fd, uint64_t bytes, int node, const _Atomic bool *is_cancelled, void **base)
 {
 	if (ftruncate(fd, (off_t)bytes))
 		return -errno;
@@ -32,66 +59,70 @@ static int map_new(int fd, uint64_t bytes, int node, void **base)
 		return -errno;
 	if (node >= 0 && numa_available() >= 0)
 		numa_tonode_memory(*base, bytes, node);
-	int err = fault_in(*base, bytes);
+	int err = in_pieces(fault_in, *base, bytes, is_cancelled);
 	if (err)
-		munmap(*base, bytes);
+		in_pieces(unmap, *base, bytes, NULL);
 	return err;
 }
 
-static int make(uint64_t bytes, int node, unsigned flags, void **base, int *fd)
+static int make(uint64_t bytes, int node, unsigned flags, const _Atomic bool *is_cancelled, void **base, int *fd)
 {
 	*fd = memfd_create("uroce", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	if (*fd < 0)
 		return -errno;
-	int err = map_new(*fd, bytes, node, base);
+	int err = map_new(*fd, bytes, node, is_cancelled, base);
 	if (err)
 		close(*fd);
 	return err;
 }
 
-int region_make(uint64_t bytes, int node, void **base, int *fd, bool *is_huge)
+int region_make(struct region_source *source, uint64_t bytes, const _Atomic bool *is_cancelled, void **base, int *fd)
 {
 	if (!bytes || bytes % PAGE)
 		return -EINVAL;
-	*is_huge = bytes % HUGE_PAGE == 0 && !make(bytes, node, MFD_HUGETLB | MFD_HUGE_2MB, base, fd);
-	return *is_huge ? 0 : make(bytes, node, 0, base, fd);
+	if (bytes % HUGE_PAGE == 0 && !make(bytes, source->node, MFD_HUGETLB | MFD_HUGE_2MB, is_cancelled, base, fd))
+		return 0;
+	int err = make(bytes, source->node, 0, is_cancelled, base, fd);
+	if (!err && !atomic_exchange_explicit(&source->is_told, true, memory_order_relaxed))
+		log_write(source->log, LOG_INFO, "clients get ordinary memory: no huge pages are free (config/hugepages.sh reserves some)");
+	return err;
 }
 
-int region_seal(void *base, uint64_t bytes, int fd)
+int region_seal(void *base, uint64_t bytes, int fd, const _Atomic bool *is_cancelled)
 {
 	struct stat st;
 	if (fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &st))
 		return -errno;
 	if ((uint64_t)st.st_size != bytes)
 		return -EPROTO;
-	int err = fault_in(base, bytes);
-	if (!err && mlock(base, bytes)) /* a client can ask for its pages to be swapped out, a lock refuses it; without the right to lock it costs time, no more */
-		return 0;
+	int err = in_pieces(fault_in, base, bytes, is_cancelled);
+	if (!err)
+		in_pieces(lock_in, base, bytes, is_cancelled);
 	return err;
 }
 
-static int region_new(void *arg, uint64_t bytes, void **base, int *fd)
+void region_free(void *base, uint64_t bytes, int fd)
 {
-	struct region_source *source = arg;
-	bool is_huge;
-	int err = region_make(bytes, source->node, base, fd, &is_huge);
-	if (!err && !is_huge && !atomic_exchange_explicit(&source->is_told, true, memory_order_relaxed))
-		log_write(source->log, LOG_INFO, "clients get ordinary memory: no huge pages are free (config/hugepages.sh reserves some)");
-	return err;
-}
-
-static void region_free(void *arg, void *base, uint64_t bytes, int fd)
-{
-	munmap(base, bytes);
+	in_pieces(unmap, base, bytes, NULL);
 	if (fd >= 0)
 		close(fd);
+}
+
+static int hook_new(void *arg, uint64_t bytes, void **base, int *fd)
+{
+	return region_make(arg, bytes, NULL, base, fd);
+}
+
+static void hook_free(void *arg, void *base, uint64_t bytes, int fd)
+{
+	region_free(base, bytes, fd);
 }
 
 struct core_hooks region_hooks(struct region_source *source)
 {
 	struct core_hooks h = core_host_hooks;
-	h.region_new = region_new;
-	h.region_free = region_free;
+	h.region_new = hook_new;
+	h.region_free = hook_free;
 	h.arg = source;
 	return h;
 }

@@ -8,17 +8,21 @@
 
 #include "core.h"
 
-/* Makes a memfd of `bytes` (a multiple of 4096; it is in huge pages if it is a multiple of theirs and enough are free), maps it read-write, and allocates every page, zeroed, from NUMA node `node` (-1: any). 0, -EINVAL, -ENOMEM or another negative errno. */
-int region_make(uint64_t bytes, int node, void **base, int *fd, bool *is_huge);
-/* After the client has mapped it: no shrinking, growing, hole or further writable mapping, and no other seal; then every page is faulted in again, since until then the client could take some away. 0; -EPROTO: the client changed its size; -ENOMEM. */
-int region_seal(void *base, uint64_t bytes, int fd);
-
-/* The hooks of an engine's cores: regions as above, the rest as core_host_hooks. */
 struct region_source {
-	int node;
+	int node; /* NUMA node, -1: any */
 	const struct log *log;
 	_Atomic bool is_told; /* that there are no huge pages: one line */
 };
+
+/* Makes a memfd of `bytes` (a multiple of 4096; in huge pages if it is a multiple of theirs and enough are free), maps it read-write, and allocates every page, zeroed. Takes about a millisecond a MiB; ends early when
+ * another thread sets *is_cancelled (NULL: nobody can). 0, -EINVAL, -ENOMEM, -ECANCELED or another negative errno. */
+int region_make(struct region_source *source, uint64_t bytes, const _Atomic bool *is_cancelled, void **base, int *fd);
+/* After the client has mapped it: no shrinking, growing, hole or further writable mapping, and no other seal; then every page is faulted in again, since until then the client could take some away. 0; -EPROTO: the client changed its size; -EPERM: its seals; -ENOMEM, -ECANCELED. */
+int region_seal(void *base, uint64_t bytes, int fd, const _Atomic bool *is_cancelled);
+/* fd: -1 when it has been closed. */
+void region_free(void *base, uint64_t bytes, int fd);
+
+/* The hooks of an engine's cores: regions as above, the rest as core_host_hooks. */
 struct core_hooks region_hooks(struct region_source *source);
 
 #endif
