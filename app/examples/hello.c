@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The smallest complete uroce program: two ends in one process, joined by a ring link. One SENDs a greeting, then WRITEs into the other's memory. Runs for anyone: no root, no hugepages, no network.
+/* The smallest complete uroce program: two ends in one process. One SENDs a greeting, then WRITEs into the other's memory. Runs for anyone, over a ring link (no root, no hugepages, no network), or as a client of uroced:
  *
- *     cc hello.c $(pkg-config --cflags --libs uroce) -o hello && ./hello */
+ *     cc hello.c $(pkg-config --cflags --libs uroce) -o hello && ./hello
+ *     UROCE_DEVICE=unix:/run/uroce/uroce0.sock ./hello */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,10 @@ struct end {
 	struct uroce_cq *cq;
 	struct uroce_qp *qp;
 	struct uroce_endpoint address; /* what the other end has to know */
-	char memory[64];
+	char *memory;
 };
+
+#define BYTES 64
 
 static void check(int rc, const char *what)
 {
@@ -30,16 +33,19 @@ static void check(int rc, const char *what)
 static void open_end(struct end *e, const char *device)
 {
 	struct uroce_qp_init init = { .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
+	void *memory;
 	check(uroce_open(device, NULL, &e->ctx), "open");
 	check(uroce_pd_create(e->ctx, &e->pd), "protection domain");
-	check(uroce_mr_register(e->pd, e->memory, sizeof(e->memory), UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE, &e->mr), "memory region");
+	check(uroce_alloc(e->ctx, BYTES, &memory), "memory"); /* of the engine's pool: a daemon can reach no other */
+	e->memory = memory;
+	check(uroce_mr_register(e->pd, e->memory, BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE, &e->mr), "memory region");
 	check(uroce_cq_create(e->ctx, 8, NULL, NULL, &e->cq), "completion queue");
 	init.send_cq = init.recv_cq = e->cq;
 	check(uroce_qp_create(e->pd, &init, &e->qp), "queue pair");
 	check(uroce_qp_endpoint(e->qp, 0, &e->address), "endpoint");
 }
 
-/* Drives both engines (inline mode: they run only when they are called) until a work completion comes. */
+/* Drives both engines (in inline mode they run only when they are called, else the calls do nothing) until a work completion comes. */
 static struct uroce_wc wait_for_completion(struct end *whose, struct end *other)
 {
 	struct uroce_wc wc;
@@ -59,15 +65,16 @@ static struct uroce_wc wait_for_completion(struct end *whose, struct end *other)
 int main(void)
 {
 	static struct end a, b;
-	open_end(&a, "inline:net_ring,link=hello,side=0,ip=10.0.0.1/24");
-	open_end(&b, "inline:net_ring,link=hello,side=1,ip=10.0.0.2/24");
+	const char *device = getenv("UROCE_DEVICE");
+	open_end(&a, device ? device : "inline:net_ring,link=hello,side=0,ip=10.0.0.1/24");
+	open_end(&b, device ? device : "inline:net_ring,link=hello,side=1,ip=10.0.0.2/24");
 
 	/* Between two hosts the addresses would be exchanged first, over a socket for instance. */
 	check(uroce_qp_connect(a.qp, &a.address, &b.address, NULL, 0), "connect");
 	check(uroce_qp_connect(b.qp, &b.address, &a.address, NULL, 0), "connect");
 
 	/* The receiver says where a message may land, before it comes. */
-	struct uroce_sge into = { (uintptr_t)b.memory, sizeof(b.memory), uroce_mr_lkey(b.mr) };
+	struct uroce_sge into = { (uintptr_t)b.memory, BYTES, uroce_mr_lkey(b.mr) };
 	struct uroce_recv_wr recv = { .wr_id = 1, .sg_list = &into, .num_sge = 1 };
 	check(uroce_post_recv(b.qp, &recv, 1), "post receive");
 
@@ -90,7 +97,8 @@ int main(void)
 	wait_for_completion(&a, &b);
 	printf("WRITE: the other end's memory says \"%s\"\n", b.memory);
 
-	uroce_close(a.ctx);
+	int is_wrong = strcmp(b.memory, "hello again") != 0;
+	uroce_close(a.ctx); /* its memory goes with it */
 	uroce_close(b.ctx);
-	return strcmp(b.memory, "hello again") != 0;
+	return is_wrong;
 }

@@ -82,10 +82,11 @@ static int choose_cpu(const struct options *o, unsigned n, bool is_pinned_anyway
 static void seat_threads(struct seat *s, const struct options *o, unsigned side)
 {
 	bool is_self = !o->listen && !o->connect, has_core = !o->is_tcp && is_embedded(s->device);
+	bool has_daemon = !o->is_tcp && is_served(s->device); /* whose poll core spins too, if it does not sleep */
 	unsigned threads = has_core ? 2 : 1;
 	s->cpu = choose_cpu(o, side * threads, is_self && !has_core);
 	s->poll_cpu = has_core ? choose_cpu(o, side * threads + 1, false) : -1;
-	s->role.spinning = threads - (has_core && strstr(s->device, "idle=sleep") != NULL);
+	s->role.spinning = threads + has_daemon - (has_core && strstr(s->device, "idle=sleep") != NULL);
 	if (s->poll_cpu >= 0 && !strstr(s->device, ",core="))
 		add(s, ",core=", (unsigned)s->poll_cpu, "");
 	if (s->cpu < 0)

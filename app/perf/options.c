@@ -245,7 +245,7 @@ static const struct option_row {
 	bool (*take)(struct options *o, const char *value);
 	const char *takes, *text;
 } rows[] = {
-	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice", "as of uroce_open: inline:net_af_packet0,iface=eth0. Given twice: of both ends" },
+	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice", "or -d, as of uroce_open: inline:net_af_packet0,iface=eth0, unix:/run/uroce/uroce0.sock (else UROCE_DEVICE of the environment). Given twice: of both ends" },
 	{ "listen", MAY_HAVE_VALUE, take_listen, "[HOST:]PORT, and no --connect", "be the server of one client (port 7471)" },
 	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "be the client of a server; it is told what to do" },
 	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
@@ -267,7 +267,7 @@ static const struct option_row {
 	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..86400", "of each measurement (0.5)" },
 	{ "iters", NEEDS_VALUE, take_iters, "1 or more", "messages of a QP in each measurement, instead of a time" },
 	{ "bytes", NEEDS_VALUE, take_bytes, "1 or more, K M G", "end a measurement after so many, too, though not before two messages" },
-	{ "cores", NEEDS_VALUE, take_cores, "a list of CPUs", "of each end: the program, and the poll core if embedded (--self inline: the first two)" },
+	{ "cores", NEEDS_VALUE, take_cores, "a list of CPUs", "of each end: the program, and the poll core if embedded (--self, not embedded: the first two)" },
 	{ "fault", NEEDS_VALUE, take_fault, "faults, as of the device key", "drop:1%/seed:7: a worse link" },
 	{ "json", MAY_HAVE_VALUE, take_json, "a file name, or nothing", "write the results as a JSON list; without a file name, instead of the table" },
 	{ "progress", NO_VALUE, take_progress, "", "a line on what is going on, also when standard error is no terminal" },
@@ -278,7 +278,8 @@ static void print_help(void)
 	printf("uroce-perf: bandwidth, message rate and latency of every operation. Without options: both ends here.\n"
 	       "Exit code: 0, all completed and what was verified was right; 1, not so; 2, options that make no sense.\n"
 	       "  uroce-perf --listen --device inline:net_af_packet0,iface=eth0\n"
-	       "  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n\n");
+	       "  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n"
+	       "  uroce-perf --connect HOST -d unix:/run/uroce/uroce0.sock\n\n");
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		printf("  --%-10s %s%s%s\n", rows[i].name, rows[i].text, rows[i].value ? ". Takes " : "", rows[i].value ? rows[i].takes : "");
 	printf("  --%-10s this\n", "help");
@@ -296,10 +297,17 @@ static bool take_row(const struct option_row *r, char **argv, int *at, struct op
 	return true;
 }
 
+static bool has_daemon(const struct options *o)
+{
+	return (o->device[0] && is_served(o->device[0])) || (o->device[1] && is_served(o->device[1]));
+}
+
 static bool check_whole(struct options *o)
 {
-	const char *wrong = NULL;
+	const char *wrong = NULL, *usual = getenv("UROCE_DEVICE");
 	bool is_self = !o->listen && !o->connect;
+	if (!o->device[0] && !o->is_tcp && usual && *usual)
+		o->device[0] = usual;
 	if (!o->batch)
 		o->batch = o->depth < 16 ? o->depth : 16;
 	if (!o->tests)
@@ -312,6 +320,8 @@ static bool check_whole(struct options *o)
 		wrong = "--tcp with --device or --fault: expected one or the other";
 	else if (!is_self && !o->is_tcp && !o->device[0])
 		wrong = "no --device: expected one, such as --device inline:net_af_packet0,iface=eth0 (only both ends in one process have a default)";
+	else if (o->fault && has_daemon(o))
+		wrong = "--fault with unix:: expected fault= among the settings of uroced, whose port it is";
 	else if (!is_self && o->device[1])
 		wrong = "two --device: expected one, when the other end is another process";
 	if (wrong)
@@ -332,8 +342,9 @@ bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 			print_help();
 			return *is_done = true;
 		}
+		const char *name = !strcmp(argv[i], "-d") ? "--device" : argv[i];
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
-			if (!strncmp(argv[i], "--", 2) && !strcmp(argv[i] + 2, rows[k].name))
+			if (!strncmp(name, "--", 2) && !strcmp(name + 2, rows[k].name))
 				r = &rows[k];
 		if (!r) {
 			fprintf(stderr, "uroce-perf: %s: expected one of the options that --help lists\n", argv[i]);

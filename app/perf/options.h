@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define OPTIONS_SIZES 128u
 #define OPTIONS_CORES 16u
@@ -25,6 +26,12 @@ struct options {
 	uint64_t iters, bytes;
 	double seconds;
 };
+
+/* Whether a device is a daemon's. */
+static inline bool is_served(const char *device)
+{
+	return !strncmp(device, "unix:", 5);
+}
 
 /* false after one line that says what was wrong and what is expected; *is_done: help was asked for and printed. */
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done);
