@@ -30,6 +30,7 @@ enum wc_cause {
 	CAUSE_PEER_REQUEST,        /* the peer sent an invalid request */
 	CAUSE_CQ_OVERRUN,
 	CAUSE_RING_INDEX,          /* the client wrote an impossible index */
+	CAUSE_ENGINE_GONE,         /* made by the client library: the engine ended before the WR did */
 	CAUSE_COUNT
 };
 

@@ -47,7 +47,7 @@ enum abi_wc_flag {
 struct abi_cqe {
 	uint64_t wr_id;
 	uint8_t status;  /* enum abi_status */
-	uint8_t opcode;  /* enum abi_wc_opcode; valid on success */
+	uint8_t opcode;  /* enum abi_wc_opcode; in error it only says which queue the WR was in: below ABI_WC_RECV the SQ */
 	uint16_t flags;  /* enum abi_wc_flag */
 	uint32_t byte_len;
 	uint32_t qpn;

@@ -4,9 +4,12 @@
  *
  *            line 0 (written by the client)     line 1 (written by the engine)
  *   SQ, RQ   tail: WQEs posted                  head: slots free again; looking
- *   CQ       head: CQEs taken; arm word         tail: CQEs written (the client does not need it: a CQE carries its phase)
+ *   CQ       head: CQEs taken; arm word         tail: CQEs written (a client needs it only when the engine is gone: a CQE carries its phase)
  *
- * Nobody trusts the other side's line: an index is read once, bounded, and used. */
+ * Nobody trusts the other side's line: an index is read once, bounded, and used.
+ *
+ * An engine completes a WR in this order: the CQE's body, the CQ's tail, the head of the SQ or RQ (which so moves when a WR completes, not when the engine takes it), the CQE's phase. So wherever it
+ * dies, a WR below its queue's head either needs no CQE, or has one, or has the one that the CQ's tail counts already and whose phase is still the old one; and no slot is used again before. */
 #ifndef UROCE_ABI_RING_H
 #define UROCE_ABI_RING_H
 
@@ -46,7 +49,7 @@ struct abi_doorbells {
 };
 _Static_assert(sizeof(struct abi_doorbells) == 64 + 4096, "layout");
 
-/* One page per client, written by the engine only. */
+/* One page per client, written by the engine. A session of the client's that lost its daemon sets `dead` itself, so that all of the program sees it. */
 struct abi_engine_page {
 	_Alignas(ABI_CACHE_LINE) _Atomic uint32_t sleeping; /* 1: after ringing, wake the engine */
 	_Atomic uint32_t dead;                              /* 1: the engine is gone; every call is -ENODEV */

@@ -67,15 +67,13 @@ int uroce_channel_fd(const struct uroce_channel *ch)
 	return ch->fd;
 }
 
-/* The CQ that an event names, counted as delivered; NULL when it was destroyed since the event was written. */
+/* NULL: it was destroyed since the event was written. */
 static struct uroce_cq *deliver(struct uroce_channel *ch, uint64_t cookie)
 {
 	struct uroce_context *ctx = ch->o.ctx;
 	struct uroce_cq *cq;
 	pthread_mutex_lock(&ctx->events);
-	cq = (struct uroce_cq *)object_find(ctx, OBJECT_CQ, cookie);
-	if (cq)
-		cq->events_delivered++;
+	cq = (struct uroce_cq *)object_deliver(ctx, OBJECT_CQ, cookie);
 	pthread_mutex_unlock(&ctx->events);
 	return cq;
 }
@@ -95,11 +93,7 @@ int uroce_channel_get_event(struct uroce_channel *ch, struct uroce_cq **cq)
 
 void uroce_cq_ack_events(struct uroce_cq *cq, unsigned n)
 {
-	struct uroce_context *ctx = cq->o.ctx;
-	pthread_mutex_lock(&ctx->events);
-	cq->events_acked += n;
-	pthread_cond_broadcast(&ctx->acked);
-	pthread_mutex_unlock(&ctx->events);
+	object_ack(&cq->o, n);
 }
 
 /* ---- asynchronous events ---- */
@@ -135,9 +129,9 @@ static bool resolve(struct uroce_context *ctx, const struct abi_async_event *rec
 		return true;
 	pthread_mutex_lock(&ctx->events);
 	if (event_kinds[i].of == OF_CQ)
-		event->cq = (struct uroce_cq *)object_find(ctx, OBJECT_CQ, record->cookie);
+		event->cq = (struct uroce_cq *)object_deliver(ctx, OBJECT_CQ, record->cookie);
 	else
-		event->qp = (struct uroce_qp *)object_find(ctx, OBJECT_QP, record->cookie);
+		event->qp = (struct uroce_qp *)object_deliver(ctx, OBJECT_QP, record->cookie);
 	/* An event older than the QP's last RESET says nothing about its state now. */
 	if (event->qp && event_kinds[i].of == OF_QP_IN_ERR
 		&& atomic_load_explicit(&event->qp->state, memory_order_relaxed) >= UROCE_QP_RTR)
@@ -164,4 +158,12 @@ int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *e
 			return err;
 	} while (!resolve(ctx, &record, event));
 	return 0;
+}
+
+void uroce_async_ack_event(const struct uroce_async_event *event)
+{
+	if (event->qp)
+		object_ack(&event->qp->o, 1);
+	else if (event->cq)
+		object_ack(&event->cq->o, 1);
 }

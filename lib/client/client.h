@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "cqe.h"
+#include "ctl.h"
 #include "log.h"
 #include "msg.h"
 #include "ring.h"
@@ -23,6 +24,7 @@
 #include "wqe.h"
 
 #define CLIENT_LINE 64
+#define CLIENT_DOORBELLS_OFFSET 4096u /* in arena 0, see session.h */
 
 /* ---- objects ---- */
 enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_QP, OBJECT_KINDS };
@@ -34,17 +36,21 @@ struct object {
 	struct uroce_context *ctx;
 	uint32_t handle; /* the engine's */
 	enum object_kind kind;
+	uint64_t delivered, acked; /* events that the program took, and those of them that it has done with; under `events` */
 	UT_hash_handle hh;
 };
 
 /* size bytes, zeroed and aligned to a cache line, entered into the table of live objects. NULL: out of memory. */
 void *object_new(struct uroce_context *ctx, enum object_kind kind, size_t size);
-/* Takes it out of the table: events that name it are skipped from now on. Its memory stays. */
+/* Takes it out of the table, so that events that name it are skipped from now on, and waits until those that the program took
+ * are acknowledged. The caller holds no lock. */
 void object_retire(struct object *o);
-/* Retires it if that is still to be done, and frees it. */
+void object_ack(struct object *o, unsigned n);
+/* Takes it out of the table if that is still to be done, and frees it. */
 void object_free(struct object *o);
-/* NULL when no live object of this kind has the cookie. The caller holds ctx->events. */
-struct object *object_find(struct uroce_context *ctx, enum object_kind kind, uint64_t cookie);
+/* The live object that an event names, counted as delivered to the program; NULL when no live object of this kind has the
+ * cookie. The caller holds ctx->events. */
+struct object *object_deliver(struct uroce_context *ctx, enum object_kind kind, uint64_t cookie);
 /* Frees all that are left, and says in *count how many of each kind there were. */
 void object_free_all(struct uroce_context *ctx, unsigned count[OBJECT_KINDS]);
 
@@ -59,6 +65,7 @@ struct uroce_context {
 	const struct session_ops *ops;
 	void *session;
 	struct abi_engine_page *page;
+	const _Atomic uint32_t *life; /* never NULL: where the session has none, the page's own word */
 	struct abi_doorbells *doorbells;
 	struct client_log log;
 	pthread_mutex_t control;
@@ -97,26 +104,38 @@ struct uroce_channel {
 	uint32_t refs; /* CQs */
 };
 
+/* A queue of a QP as the CQ knows it that its WRs complete into: needed only when the engine is gone (flush.c). */
+struct cq_queue {
+	struct cq_queue *next, *prev; /* of this CQ */
+	struct uroce_qp *qp;
+	bool is_rq;
+	uint32_t since;  /* CQEs taken when the QP was made: older ones are of others */
+	uint32_t oldest; /* WQE that is flushed next */
+};
+
 struct uroce_cq {
 	struct object o;
 	struct uroce_channel *channel;
 	void *user;
 	uint32_t refs; /* QPs, twice when both queues of one use it */
-	uint64_t events_delivered, events_acked;
+	struct cq_queue *queues;   /* utlist; under `events` of the context */
+	struct cq_queue *flushing; /* where the next poll goes on, NULL: at the beginning */
+	struct abi_cqe closed;     /* what is polled instead of the ring when the engine is gone: never there */
 	/* the polling thread's */
 	_Alignas(CLIENT_LINE) struct abi_cqe *cqes;
 	struct abi_ring *ring;
 	struct abi_engine_page *page;
+	const _Atomic uint32_t *life;
 	uint32_t head;  /* CQEs taken */
 	uint32_t slots; /* power of two; its bit of the head is the pass: odd or even */
 };
 
-/* One SQ or RQ, the posting thread's. */
+/* One SQ or RQ, the posting thread's. tail and head are read by who polls, once the engine is gone. */
 struct post_queue {
 	struct abi_ring *ring;
 	uint8_t *slots;
-	uint32_t tail;       /* WQEs posted */
-	uint32_t head;       /* slots free again, as last read */
+	_Atomic uint32_t tail; /* WQEs posted */
+	_Atomic uint32_t head; /* slots free again, as last read */
 	uint32_t count;      /* slots, power of two */
 	uint32_t slot_bytes;
 	uint32_t max_sge;
@@ -132,8 +151,10 @@ struct uroce_qp {
 	struct uroce_qp_cap cap;
 	uint32_t qpn;
 	uint32_t gid_index;  /* of the last uroce_qp_endpoint */
+	struct cq_queue in_send_cq, in_recv_cq;
 	/* what both queues read and only control calls write */
 	_Alignas(CLIENT_LINE) struct abi_engine_page *page;
+	const _Atomic uint32_t *life;
 	struct abi_doorbells *doorbells;
 	uint64_t max_msg_bytes;
 	uint32_t doorbell;
@@ -143,7 +164,16 @@ struct uroce_qp {
 	_Alignas(CLIENT_LINE) struct post_queue rq;
 };
 
+/* The engine has ended: in order, or without a word. Two lines that hardly ever change. */
+static inline bool engine_is_dead(const struct abi_engine_page *page, const _Atomic uint32_t *life)
+{
+	return atomic_load_explicit(&page->dead, memory_order_relaxed)
+		|| atomic_load_explicit(life, memory_order_relaxed) & CTL_LIFE_DEAD;
+}
+
 void context_log_init(struct client_log *log, const struct uroce_open_attr *attr);
+/* Another that writes to the same place, for as long as the program's function may be called. */
+void context_log_copy(struct client_log *to, const struct client_log *from);
 static inline const struct log *context_log(const struct uroce_context *ctx)
 {
 	return &ctx->log.log;
@@ -164,9 +194,32 @@ int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, 
 	void **slots);
 
 /* ---- between files ---- */
-/* engine_library.c: the engine's side of a device string. 0, or a negative errno with a log line. */
-int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+/* device.c: a session with what a device string names (NULL or "": the environment). 0, or a negative errno with a log
+ * line. The same for the ways that it knows: engine_library.c, an engine in this process; served.c, a daemon's socket. */
+int device_open(const struct client_log *log, const char *device, const struct uroce_open_attr *attr,
 	const struct session_ops **ops, void **session);
+int engine_library_open(const struct client_log *log, const char *device, const struct uroce_open_attr *attr,
+	const struct session_ops **ops, void **session);
+/* How long one wait for the daemon may be. */
+struct served_patience {
+	unsigned step_ms;  /* for each message while attaching */
+	unsigned reply_ms; /* for each message that answers a request */
+};
+extern const struct served_patience served_patience; /* what device.c takes */
+int served_open(const struct client_log *log, const char *path, const struct served_patience *patience,
+	const struct session_ops **ops, void **session);
+/* dial.c: connects to a daemon's socket, which then is non-blocking. */
+int dial(const struct log *log, const char *path, unsigned ms, int *out);
+/* flush.c: a QP's queues are among those of its CQs from flush_add to flush_remove. */
+void flush_add(struct uroce_qp *qp);
+void flush_remove(struct uroce_qp *qp);
+/* The engine is gone and the ring is empty: finds what is outstanding in every queue, and closes the CQ. last: a CQE whose
+ * phase was not turned any more, or NULL. By who polls, once. */
+void flush_begin(struct uroce_cq *cq, const struct abi_cqe *last);
+/* After it: up to n (not 0) flushed WRs, or -ENODEV. */
+int flush_take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n);
+/* completion.c: whether the CQE with this index was written; slots that were never written seem to hold one of QP 0. */
+bool completion_is_there(const struct uroce_cq *cq, uint32_t index);
 /* completion.c: forgets the CQEs of a QP that are there and not polled yet. */
 void completion_purge(struct uroce_cq *cq, uint32_t qpn);
 /* memory.c: frees the blocks that are left. */

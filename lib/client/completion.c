@@ -48,6 +48,7 @@ static int create_locked(struct uroce_cq *cq, uint32_t entries)
 	cq->cqes = cqes;
 	cq->slots = rep.cq.ring.slots;
 	cq->page = ctx->page;
+	cq->life = ctx->life;
 	cq->head = atomic_load_explicit(&cq->ring->client_index, memory_order_relaxed);
 	clear_slots(cq);
 	if (cq->channel)
@@ -80,18 +81,6 @@ int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_ch
 	return 0;
 }
 
-/* Events that were handed to the program name the CQ: it stays until they are acknowledged. Those that still wait in the
- * pipe are skipped when they are read. */
-static void wait_for_acks(struct uroce_cq *cq)
-{
-	struct uroce_context *ctx = cq->o.ctx;
-	object_retire(&cq->o);
-	pthread_mutex_lock(&ctx->events);
-	while (cq->events_acked < cq->events_delivered)
-		pthread_cond_wait(&ctx->acked, &ctx->events);
-	pthread_mutex_unlock(&ctx->events);
-}
-
 int uroce_cq_destroy(struct uroce_cq *cq)
 {
 	struct uroce_context *ctx;
@@ -111,7 +100,7 @@ int uroce_cq_destroy(struct uroce_cq *cq)
 	context_unlock(ctx);
 	if (err)
 		return err;
-	wait_for_acks(cq);
+	object_retire(&cq->o);
 	object_free(&cq->o);
 	return 0;
 }
@@ -136,17 +125,19 @@ static inline void fill_wc(struct uroce_wc *wc, const struct abi_cqe *e)
 	wc->vendor_error = e->vendor_error;
 }
 
-int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
+bool completion_is_there(const struct uroce_cq *cq, uint32_t index)
+{
+	/* Acquire: the body that the engine wrote before the phase is visible to what follows. */
+	return atomic_load_explicit(&cq->cqes[index & (cq->slots - 1)].phase, memory_order_acquire) == get_phase(cq, index);
+}
+
+static inline unsigned take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
 {
 	const uint32_t mask = cq->slots - 1;
 	uint32_t head = cq->head;
 	unsigned got = 0;
-	while (got < n) {
-		const struct abi_cqe *e = &cq->cqes[head & mask];
-		/* Acquire: the body that the engine wrote before the phase is visible to what follows. */
-		if (atomic_load_explicit(&e->phase, memory_order_acquire) != get_phase(cq, head))
-			break;
-		head++;
+	while (got < n && completion_is_there(cq, head)) {
+		const struct abi_cqe *e = &cq->cqes[head++ & mask];
 		if (__builtin_expect(e->qpn == CQE_PURGED, 0))
 			continue;
 		fill_wc(&wc[got++], e);
@@ -157,18 +148,44 @@ int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
 		 * engine's next look at this line costs it a miss. */
 		atomic_store_explicit(&cq->ring->client_index, head, memory_order_release);
 	}
-	if (__builtin_expect(!got && n && atomic_load_explicit(&cq->page->dead, memory_order_relaxed), 0))
-		return -ENODEV;
+	return got;
+}
+
+/* The engine is gone. What it wrote until then comes first, even a CQE whose phase it could not turn any more (ring.h says
+ * in which order it works); then the ring is not looked at again, and what is outstanding is flushed. */
+__attribute__((cold, noinline)) static int poll_after_death(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
+{
+	const struct abi_cqe *last = NULL;
+	unsigned got;
+	if (cq->cqes == &cq->closed)
+		return flush_take(cq, wc, n);
+	/* Acquire: what was written before the word that says dead is visible. */
+	atomic_thread_fence(memory_order_acquire);
+	got = take(cq, wc, n);
+	if (got)
+		return (int)got;
+	/* Acquire: the tail counts a CQE whose body is visible. */
+	if (atomic_load_explicit(&cq->ring->engine_index, memory_order_acquire) == cq->head + 1) {
+		last = &cq->cqes[cq->head & (cq->slots - 1)];
+		fill_wc(wc, last);
+	}
+	flush_begin(cq, last);
+	return last ? 1 : flush_take(cq, wc, n);
+}
+
+int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
+{
+	unsigned got = take(cq, wc, n);
+	if (__builtin_expect(!got && n && engine_is_dead(cq->page, cq->life), 0))
+		return poll_after_death(cq, wc, n);
 	return (int)got;
 }
 
 void completion_purge(struct uroce_cq *cq, uint32_t qpn)
 {
 	const uint32_t mask = cq->slots - 1;
-	for (uint32_t i = cq->head; i - cq->head < cq->slots; i++) {
+	for (uint32_t i = cq->head; i - cq->head < cq->slots && completion_is_there(cq, i); i++) {
 		struct abi_cqe *e = &cq->cqes[i & mask];
-		if (atomic_load_explicit(&e->phase, memory_order_acquire) != get_phase(cq, i))
-			break;
 		if (e->qpn == qpn)
 			e->qpn = CQE_PURGED;
 	}
@@ -177,6 +194,8 @@ void completion_purge(struct uroce_cq *cq, uint32_t qpn)
 int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only)
 {
 	uint32_t none = ABI_ARM_NONE;
+	if (engine_is_dead(cq->page, cq->life))
+		return -ENODEV;
 	if (!cq->channel) {
 		log_write(context_log(cq->o.ctx), LOG_WARN, "CQ armed that has no channel: give it one at creation");
 		return -EINVAL;

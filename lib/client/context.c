@@ -10,8 +10,6 @@
 
 #include "client.h"
 
-#define DOORBELLS_OFFSET 4096u /* in arena 0, see session.h */
-
 static void write_line(void *arg, enum log_level level, const char *line)
 {
 	const struct client_log *log = arg;
@@ -37,6 +35,13 @@ void context_log_init(struct client_log *log, const struct uroce_open_attr *attr
 			text);
 }
 
+void context_log_copy(struct client_log *to, const struct client_log *from)
+{
+	*to = *from;
+	if (to->log.sink)
+		to->log.arg = to;
+}
+
 void context_lock(struct uroce_context *ctx)
 {
 	pthread_mutex_lock(&ctx->control);
@@ -52,8 +57,6 @@ int context_call(struct uroce_context *ctx, struct abi_req *req, struct abi_rep 
 	int err;
 	memset(rep, 0, sizeof(*rep));
 	req->sequence = ++ctx->sequence;
-	if (atomic_load_explicit(&ctx->page->dead, memory_order_relaxed))
-		return -ENODEV;
 	err = ctx->ops->call(ctx->session, req, rep);
 	if (err)
 		return err;
@@ -162,11 +165,12 @@ static int attach(struct uroce_context *ctx)
 	void *page, *doorbells;
 	int err = context_region(ctx, 0, 0, sizeof(*ctx->page), &page);
 	if (!err)
-		err = context_region(ctx, 0, DOORBELLS_OFFSET, sizeof(*ctx->doorbells), &doorbells);
+		err = context_region(ctx, 0, CLIENT_DOORBELLS_OFFSET, sizeof(*ctx->doorbells), &doorbells);
 	if (err)
 		return err;
 	ctx->page = page;
 	ctx->doorbells = doorbells;
+	ctx->life = ctx->ops->life ? ctx->ops->life(ctx->session) : &ctx->page->dead;
 	return context_query_device(ctx, &ctx->device);
 }
 
@@ -197,17 +201,6 @@ no_context:
 	return err;
 }
 
-static const char *choose_device(const struct log *log, const char *device)
-{
-	if (!device || !*device)
-		device = getenv("UROCE_DEVICE");
-	if (device && *device)
-		return device;
-	log_write(log, LOG_ERROR,
-		"no device: name one in uroce_open or the environment, as in UROCE_DEVICE=embedded:net_ring0,ip=10.0.0.1/24");
-	return NULL;
-}
-
 int uroce_open(const char *device, const struct uroce_open_attr *attr, struct uroce_context **out)
 {
 	struct client_log log;
@@ -215,10 +208,7 @@ int uroce_open(const char *device, const struct uroce_open_attr *attr, struct ur
 	void *session;
 	int err;
 	context_log_init(&log, attr);
-	device = choose_device(&log.log, device);
-	if (!device)
-		return -EINVAL;
-	err = engine_library_open(&log.log, device, attr, &ops, &session);
+	err = device_open(&log, device, attr, &ops, &session);
 	return err ? err : context_open(ops, session, attr, out);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a device string to a session. Owns the ways to reach an engine; what stands behind the prefix is the engine's to
+/* A session with an engine in this process. Owns the finding of its code; what the device string says is the engine's to
  * read.
  * The engine is found in this order: linked into the program, loaded by somebody already, liburoce-engine.so.0 loaded here.
  * Once loaded it stays: DPDK cannot be unloaded. */
@@ -73,38 +73,9 @@ static uroce_engine_session_open_fn *find_engine(const struct log *log)
 	return (uroce_engine_session_open_fn *)symbol;
 }
 
-static int open_engine(const struct log *log, const char *device, const struct uroce_open_attr *attr,
+int engine_library_open(const struct client_log *log, const char *device, const struct uroce_open_attr *attr,
 	const struct session_ops **ops, void **session)
 {
-	uroce_engine_session_open_fn *open = find_engine(log);
+	uroce_engine_session_open_fn *open = find_engine(&log->log);
 	return open ? open(device, attr, ops, session) : -ENOENT;
-}
-
-static int open_daemon(const struct log *log, const char *device, const struct uroce_open_attr *attr,
-	const struct session_ops **ops, void **session)
-{
-	log_write(log, LOG_ERROR, "device \"%s\": attaching to a daemon is not there yet; use embedded: or inline:", device);
-	return -EOPNOTSUPP;
-}
-
-static const struct {
-	const char *prefix;
-	int (*open)(const struct log *log, const char *device, const struct uroce_open_attr *attr, const struct session_ops **ops,
-		void **session);
-} ways[] = {
-	{ "embedded:", open_engine },
-	{ "inline:", open_engine },
-	{ "unix:", open_daemon },
-};
-
-int engine_library_open(const struct log *log, const char *device, const struct uroce_open_attr *attr,
-	const struct session_ops **ops, void **session)
-{
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-		if (!strncmp(device, ways[i].prefix, strlen(ways[i].prefix)))
-			return ways[i].open(log, device, attr, ops, session);
-	log_write(log, LOG_ERROR,
-		"device \"%s\": it has to begin with embedded:, inline: or unix:, as in embedded:net_ring0,ip=10.0.0.1/24",
-		device);
-	return -EINVAL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of live objects of a context. It owns their memory and cookies; what they mean, what refers to them and their
+/* The table of live objects of a context. It owns their memory and cookies, and the count of the events that the program took
+ * and acknowledged (IBA vol. 1, 11.6.3); what they mean, what refers to them and their
  * counterpart in the engine belong to the files named after them.
  * Invariant: a cookie names at most one object for as long as the context lives, and an object that was retired is never
  * found again. */
@@ -41,20 +42,35 @@ void object_retire(struct object *o)
 {
 	pthread_mutex_lock(&o->ctx->events);
 	unlink_locked(o);
+	while (o->acked < o->delivered)
+		pthread_cond_wait(&o->ctx->acked, &o->ctx->events);
 	pthread_mutex_unlock(&o->ctx->events);
 }
 
 void object_free(struct object *o)
 {
-	object_retire(o);
+	pthread_mutex_lock(&o->ctx->events);
+	unlink_locked(o);
+	pthread_mutex_unlock(&o->ctx->events);
 	free(o);
 }
 
-struct object *object_find(struct uroce_context *ctx, enum object_kind kind, uint64_t cookie)
+struct object *object_deliver(struct uroce_context *ctx, enum object_kind kind, uint64_t cookie)
 {
 	struct object *o;
 	HASH_FIND(hh, ctx->objects, &cookie, sizeof(cookie), o);
-	return o && o->kind == kind ? o : NULL;
+	if (!o || o->kind != kind)
+		return NULL;
+	o->delivered++;
+	return o;
+}
+
+void object_ack(struct object *o, unsigned n)
+{
+	pthread_mutex_lock(&o->ctx->events);
+	o->acked += n;
+	pthread_cond_broadcast(&o->ctx->acked);
+	pthread_mutex_unlock(&o->ctx->events);
 }
 
 void object_free_all(struct uroce_context *ctx, unsigned count[OBJECT_KINDS])

@@ -177,20 +177,22 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 
 /* ---- rings ---- */
 
+static inline uint32_t get_tail(const struct post_queue *q)
+{
+	return atomic_load_explicit(&q->tail, memory_order_relaxed);
+}
+
 /* How many of n slots are free. The engine's line is read only when the copy of it does not do: each read may cost a cache
  * miss to both sides. */
-static inline uint32_t reserve(struct post_queue *q, unsigned n)
+static inline uint32_t reserve(struct post_queue *q, uint32_t tail, unsigned n)
 {
-	uint32_t used = q->tail - q->head;
+	uint32_t used = tail - atomic_load_explicit(&q->head, memory_order_relaxed);
 	if (unlikely(n > q->count - used)) {
 		/* Acquire: the engine's reads of the slots that it gave back came before this. */
-		q->head = atomic_load_explicit(&q->ring->engine_index, memory_order_acquire);
-		used = q->tail - q->head;
-		if (used > q->count) {
-			/* An impossible index: nothing is free, and nothing is forgotten. */
-			q->head = q->tail - q->count;
-			used = q->count;
-		}
+		used = tail - atomic_load_explicit(&q->ring->engine_index, memory_order_acquire);
+		if (used > q->count)
+			used = q->count; /* an impossible index: nothing is free, and nothing is forgotten */
+		atomic_store_explicit(&q->head, tail - used, memory_order_relaxed);
 	}
 	return n < q->count - used ? n : q->count - used;
 }
@@ -218,10 +220,12 @@ __attribute__((noinline)) static void ring_doorbell(const struct uroce_qp *qp)
 
 /* One rule for both queues. The engine looks at an RQ whenever a message needs a receive WQE, so there it asks for doorbells
  * only in ERR, where receives are flushed. */
-static inline void publish(struct uroce_qp *qp, const struct post_queue *q)
+static inline void publish(struct uroce_qp *qp, struct post_queue *q, uint32_t tail)
 {
-	/* Release: the WQEs are visible before the tail that covers them. */
-	atomic_store_explicit(&q->ring->client_index, q->tail, memory_order_release);
+	/* Release: the WQEs are visible before the tail that covers them, to the engine and to who flushes them when it is
+	 * gone. */
+	atomic_store_explicit(&q->tail, tail, memory_order_release);
+	atomic_store_explicit(&q->ring->client_index, tail, memory_order_release);
 	/* The tail is visible before `looking` is read; the engine clears it, fences, and reads the tail once more: one of
 	 * the two sees the other. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -229,31 +233,26 @@ static inline void publish(struct uroce_qp *qp, const struct post_queue *q)
 		ring_doorbell(qp);
 }
 
-static inline bool is_dead(const struct uroce_qp *qp)
-{
-	return atomic_load_explicit(&qp->page->dead, memory_order_relaxed);
-}
-
 int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigned n)
 {
 	const uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	struct post_queue *q = &qp->sq;
+	const uint32_t tail = get_tail(q);
 	uint32_t room, posted = 0;
 	int err = 0;
+	if (unlikely(engine_is_dead(qp->page, qp->life)))
+		return -ENODEV;
 	if (unlikely(!(SEND_STATES >> state & 1)))
 		return refuse_state(qp, q, state);
-	if (unlikely(is_dead(qp)))
-		return -ENODEV;
-	room = reserve(q, n);
+	room = reserve(q, tail, n);
 	for (; posted < room; posted++) {
-		if (unlikely(!build_send(qp, &wr[posted], get_slot(q, q->tail + posted)))) {
+		if (unlikely(!build_send(qp, &wr[posted], get_slot(q, tail + posted)))) {
 			err = refuse_send(qp, &wr[posted]);
 			break;
 		}
 	}
 	if (posted) {
-		q->tail += posted;
-		publish(qp, q);
+		publish(qp, q, tail + posted);
 		return (int)posted;
 	}
 	return err ? err : n ? -ENOMEM : 0;
@@ -263,15 +262,16 @@ int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigne
 {
 	const uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	struct post_queue *q = &qp->rq;
+	const uint32_t tail = get_tail(q);
 	uint32_t room, posted = 0;
 	int err = 0;
+	if (unlikely(engine_is_dead(qp->page, qp->life)))
+		return -ENODEV;
 	if (unlikely(!(RECV_STATES >> state & 1)))
 		return refuse_state(qp, q, state);
-	if (unlikely(is_dead(qp)))
-		return -ENODEV;
-	room = reserve(q, n);
+	room = reserve(q, tail, n);
 	for (; posted < room; posted++) {
-		struct abi_recv_wqe *wqe = get_slot(q, q->tail + posted);
+		struct abi_recv_wqe *wqe = get_slot(q, tail + posted);
 		if (unlikely(wr[posted].num_sge > q->max_sge)) {
 			err = refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_recv_sge)",
 				wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
@@ -283,8 +283,7 @@ int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigne
 		copy_sges(wqe->sge, wr[posted].sg_list, wr[posted].num_sge);
 	}
 	if (posted) {
-		q->tail += posted;
-		publish(qp, q);
+		publish(qp, q, tail + posted);
 		return (int)posted;
 	}
 	return err ? err : n ? -ENOMEM : 0;

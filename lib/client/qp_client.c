@@ -78,8 +78,9 @@ static int init_queue(struct uroce_context *ctx, struct post_queue *q, const str
 	q->slot_bytes = place->slot_bytes;
 	q->max_sge = max_sge;
 	q->max_inline = max_inline;
-	q->tail = atomic_load_explicit(&q->ring->client_index, memory_order_relaxed);
-	q->head = atomic_load_explicit(&q->ring->engine_index, memory_order_acquire);
+	/* A new ring is empty, wherever its indices begin. */
+	atomic_init(&q->tail, atomic_load_explicit(&q->ring->client_index, memory_order_relaxed));
+	atomic_init(&q->head, atomic_load_explicit(&q->tail, memory_order_relaxed));
 	return 0;
 }
 
@@ -146,6 +147,7 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	qp->pd->refs++;
 	qp->send_cq->refs++;
 	qp->recv_cq->refs++;
+	flush_add(qp);
 	return 0;
 }
 
@@ -178,6 +180,7 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 	qp->recv_cq = init->recv_cq;
 	qp->user = init->user;
 	qp->page = ctx->page;
+	qp->life = ctx->life;
 	qp->doorbells = ctx->doorbells;
 	qp->max_msg_bytes = ctx->device.max_msg_bytes && ctx->device.max_msg_bytes < UINT64_C(1) << 31 ? ctx->device.max_msg_bytes
 												       : UINT64_C(1) << 31;
@@ -212,14 +215,17 @@ int uroce_qp_destroy(struct uroce_qp *qp)
 	if (!err) {
 		/* After the reply, so that none comes later: wr_ids of a QP that is gone must not be polled. */
 		purge(qp);
+		flush_remove(qp);
 		qp->pd->refs--;
 		qp->send_cq->refs--;
 		qp->recv_cq->refs--;
 	}
 	context_unlock(ctx);
-	if (!err)
-		object_free(&qp->o);
-	return err;
+	if (err)
+		return err;
+	object_retire(&qp->o);
+	object_free(&qp->o);
+	return 0;
 }
 
 uint32_t uroce_qp_num(const struct uroce_qp *qp)
@@ -249,13 +255,18 @@ static const char *refuse_attr(const struct uroce_qp_attr *attr, uint32_t mask)
 	return NULL;
 }
 
+static void empty_queue(struct post_queue *q)
+{
+	atomic_store_explicit(&q->head, atomic_load_explicit(&q->tail, memory_order_relaxed), memory_order_relaxed);
+}
+
 /* The engine dropped what was queued (its head is our tail again), and the program must not poll what was completed before
  * (IBA vol. 1, 10.3.1.1). */
 static void on_reset(struct uroce_qp *qp)
 {
 	purge(qp);
-	qp->sq.head = atomic_load_explicit(&qp->sq.ring->engine_index, memory_order_acquire);
-	qp->rq.head = atomic_load_explicit(&qp->rq.ring->engine_index, memory_order_acquire);
+	empty_queue(&qp->sq);
+	empty_queue(&qp->rq);
 }
 
 int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask)

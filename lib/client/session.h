@@ -12,8 +12,9 @@ struct uroce_context;
 struct uroce_open_attr;
 
 struct session_ops {
-	/* Carries out a request and fills rep (status included). Returns 0, or -ENODEV when the engine is gone. Any thread, one
-	 * at a time. The fd of a completion channel stays the session's: DESTROY_CHANNEL or close closes it. */
+	/* Carries out a request and fills rep (status included). Returns 0, or -ENODEV when the engine is gone: at once, also
+	 * when it went while this waited. Any thread, one at a time. The fd of a completion channel stays the session's:
+	 * DESTROY_CHANNEL, even of an engine that is gone, or close closes it. */
 	int (*call)(void *session, const struct abi_req *req, struct abi_rep *rep);
 	/* The client's mapping of an arena; it stays until close. Arena 0: struct abi_engine_page at 0, struct abi_doorbells at
 	 * 4096. -ENOENT: there is no such arena. Any thread, one at a time. */
@@ -22,8 +23,8 @@ struct session_ops {
 	void (*wake)(void *session);
 	/* Runs the engine once, as uroce_engine_poll; NULL unless the mode is inline. */
 	int (*poll)(void *session);
-	/* The word that CTL_LIFE_DEAD appears in when the engine dies without a word (ctl.h), readable until close; NULL, as the
-	 * function may be: only abi_engine_page says so. */
+	/* The word that CTL_LIFE_DEAD appears in when the engine dies without a word (ctl.h), readable until close. The function
+	 * may be NULL: then only abi_engine_page says so. */
 	const _Atomic uint32_t *(*life)(void *session);
 	/* Reading end of the asynchronous events; the session's. */
 	int (*async_fd)(void *session);

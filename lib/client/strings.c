@@ -70,6 +70,7 @@ static const struct {
 	[CAUSE_CQ_OVERRUN] = { "its CQ was full",
 		"its CQ was full: create it with room for every completion that can be outstanding" },
 	[CAUSE_RING_INDEX] = { "the ring's index was overwritten with an impossible value", NULL },
+	[CAUSE_ENGINE_GONE] = { "the engine ended before the work request did", NULL },
 };
 
 const char *uroce_wc_cause_str(uint32_t vendor_error)

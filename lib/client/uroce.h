@@ -13,10 +13,16 @@
  * meanwhile.
  *
  * Errors of every control call, not repeated below: -ENODEV, the engine is gone; -EPROTO, its answer makes no sense (another
- * version?); -ENOMEM. An engine that is gone has let go of everything: destroy calls then succeed.
+ * version?); -ENOMEM; with a daemon -EDQUOT, more than it allows this client or its user.
+ *
+ * Death of the engine. A daemon can end, be killed, or throw a client out. Nothing hangs then: control calls, posts and arming
+ * return -ENODEV, also those that are waiting; polls return first what was completed, then UROCE_WC_WR_FLUSH_ERR for every WR
+ * still outstanding in a queue of the CQ (those of one queue in post order), then -ENODEV; event calls return what waits in
+ * the fd, then -ENODEV. One line of the log says why, with the next control call or uroce_close at the latest. Destroy calls
+ * succeed; pool memory stays mapped until uroce_close. To go on, close the context and open another.
  *
  * Ownership. An object belongs to its creator until it is destroyed; what it was created from has to stay until then
- * (-EBUSY). A child made by fork must not use any of them. */
+ * (-EBUSY). A child made by fork must not use any of them: it inherits no shared memory, and fds are closed on exec. */
 #ifndef UROCE_H
 #define UROCE_H
 
@@ -73,14 +79,17 @@ struct uroce_device_attr {
 /* Opens a device.
  *   device  "embedded:VDEV[,key=value...]"  an engine in this process, on a poll core of its own
  *           "inline:VDEV[,key=value...]"    the same without a core: the program calls uroce_engine_poll
- *           "unix:PATH"                     a daemon (not there yet)
+ *           "unix:PATH"                     a daemon, uroced, by its socket: as in unix:/run/uroce/uroce0.sock. WRs reach
+ *                                           pool memory only. No wait for it is longer than half a minute
  *           NULL or ""                      taken from environment UROCE_DEVICE
  *   attr    NULL for the defaults
  *   *out    the caller's; uroce_close
  * The engine is found in the program, else loaded: the file named by environment UROCE_ENGINE_LIBRARY, else
  * liburoce-engine.so.0 beside liburoce, else by the loader's path.
- * Errors: -EINVAL, no device or one that does not begin as above (and what the engine makes of its keys); -ENOENT, no
- * engine; -EOPNOTSUPP, unix:; and those of bringing up the port. Any thread. */
+ * Errors: -EINVAL, no device or one that does not begin as above (and what the engine makes of its keys); -ENOENT, no engine
+ * or no socket at PATH; and those of bringing up the port. unix: -ECONNREFUSED, nobody serves the socket; -EACCES, no
+ * permission; -ENAMETOOLONG; -ETIMEDOUT, no answer; -EPROTONOSUPPORT, no common version; -EUSERS, too many clients; -ENODEV,
+ * the daemon is going down. Each with a line in the log that says what would help. Any thread. */
 int uroce_open(const char *device, const struct uroce_open_attr *attr, struct uroce_context **out);
 
 /* Ends the session and frees the context with every object still in it: none of its handles, fds or pool memory may be used
@@ -126,7 +135,7 @@ int uroce_free(struct uroce_context *ctx, void *p);
  * other memory in embedded and inline mode; it is the program's and has to stay mapped until the MR is deregistered. len may
  * be 0. Peers and WRs address its first byte as addr.
  * -EINVAL: rights that there are not or that need local write, a range that wraps, or one that begins in pool memory and
- * runs out of it; -EOPNOTSUPP: memory this mode cannot reach; -ENOSPC: too many MRs. Any thread. IBA "Register Memory
+ * runs out of it; -EOPNOTSUPP: memory this mode cannot reach (a daemon: all but pool memory); -ENOSPC: too many MRs. Any thread. IBA "Register Memory
  * Region" */
 int uroce_mr_register(struct uroce_pd *pd, void *addr, size_t len, uint32_t access, struct uroce_mr **out);
 /* The same, but WRs and peers address the first byte as iova. */
@@ -211,18 +220,19 @@ void uroce_cq_ack_events(struct uroce_cq *cq, unsigned n);
  *   user  the program's own, see uroce_cq_user
  * -EINVAL: 0 entries, more than max_cqe, or a channel of another context. Any thread. IBA "Create Completion Queue" */
 int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_channel *ch, void *user, struct uroce_cq **out);
-/* -EBUSY: QPs still use it. Waits until every event that uroce_channel_get_event returned for it is acknowledged; those that
- * wait in the channel are dropped. Any thread but one that holds unacknowledged events. IBA "Destroy Completion Queue" */
+/* -EBUSY: QPs still use it. Waits until every event that uroce_channel_get_event or uroce_async_get_event returned for it is
+ * acknowledged; those that were not taken are dropped. Any thread but one that holds unacknowledged events. IBA "Destroy Completion Queue" */
 int uroce_cq_destroy(struct uroce_cq *cq);
 /* What was given as user at creation. Any thread. */
 void *uroce_cq_user(const struct uroce_cq *cq);
 /* Takes up to n completions, in the order in which they were made: completions of one queue of a QP are in post order.
- * Returns how many, 0 when there is none now; -ENODEV: there is none and the engine is gone. Never waits, takes no lock,
- * makes no system call. One thread at a time per CQ. IBA 11.4.2.1 */
+ * Returns how many, 0 when there is none now; -ENODEV: there is none, and none will come, since the engine is gone (see Death
+ * of the engine). Never waits, takes no lock while the engine lives, makes no system call. One thread at a time per CQ. IBA
+ * 11.4.2.1 */
 int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n);
 /* One event for the next completion (or the next solicited one or error). Completions already there do not fire: poll after
  * arming. Armed again before it fired, "any" outranks "solicited only".
- * -EINVAL: the CQ has no channel. No lock, no system call. One thread at a time per CQ. IBA 11.4.2.2 */
+ * -EINVAL: the CQ has no channel; -ENODEV: the engine is gone. No lock, no system call. One thread at a time per CQ. IBA 11.4.2.2 */
 int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only);
 
 /* ---- queue pairs ---- */
@@ -296,8 +306,9 @@ struct uroce_qp_init {
  * Queue Pair" */
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out);
 /* Its WRs end without completions, and completions that were not polled yet are removed from its CQs. The peer is not told.
- * Does not wait for anything on the network. Nobody may be posting to it, polling its CQs (see Threads) or using it from an
- * event. IBA "Destroy Queue Pair" */
+ * Does not wait for anything on the network, but until every event that uroce_async_get_event returned for it is
+ * acknowledged; those that were not taken are dropped. Nobody may be posting to it or polling its CQs (see Threads). Any
+ * thread but one that holds unacknowledged events. IBA "Destroy Queue Pair" */
 int uroce_qp_destroy(struct uroce_qp *qp);
 /* Its number, what was given as user at creation, and what it was granted. Any thread. */
 uint32_t uroce_qp_num(const struct uroce_qp *qp);
@@ -418,10 +429,12 @@ struct uroce_async_event {
 };
 /* An fd that is readable when an asynchronous event waits; the context's, as uroce_channel_fd. Any thread. */
 int uroce_async_fd(const struct uroce_context *ctx);
-/* Takes one; blocks unless the fd is O_NONBLOCK. Events of objects that were destroyed meanwhile are passed over. There is
- * nothing to acknowledge: the program sees to it that no other thread destroys the object while this one uses it. Errors as
- * uroce_channel_get_event. Any thread. */
+/* Takes one; blocks unless the fd is O_NONBLOCK. Events of objects that were destroyed meanwhile are passed over. Each event
+ * taken of a QP or CQ must be acknowledged before that can be destroyed. Errors as uroce_channel_get_event. Any thread. */
 int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *event);
+/* Acknowledges an event taken, once: from then on its QP or CQ may be gone. Events of the device need none, but may have
+ * one. Any thread. */
+void uroce_async_ack_event(const struct uroce_async_event *event);
 
 /* The first n counters of a QP, since it was created. Returns how many there are, which may be more than n; value may be
  * NULL when n is 0. Any thread. */

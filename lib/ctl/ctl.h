@@ -121,11 +121,12 @@ struct ctl_row {
 extern const struct ctl_row ctl_rows[CTL_TYPE_COUNT];
 
 /* The page that tells every client whether the daemon lives: written by the kernel when the daemon's thread that holds the robust mutex in it ends, however it ends
- * (set_robust_list(2)). Clients map it read-only and read one word. */
+ * (set_robust_list(2)). A memfd of CTL_LIFE_BYTES, sealed against shrinking before it is sent; clients map it read-only and read one word. */
 struct ctl_life {
 	_Atomic uint32_t word;
 	uint32_t reserved[15];
 };
 #define CTL_LIFE_DEAD 0x40000000u /* FUTEX_OWNER_DIED */
+#define CTL_LIFE_BYTES 4096u
 
 #endif

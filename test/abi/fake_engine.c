@@ -196,6 +196,8 @@ static int answer(void *session, const struct abi_req *req, struct abi_rep *rep)
 	struct fake_engine *f = session;
 	if (f->call_error)
 		return f->call_error;
+	if (atomic_load(&f->page->dead))
+		return -ENODEV;
 	assert_true(f->reqs < FAKE_REQUESTS);
 	f->req[f->reqs++] = *req;
 	rep->type = req->type;
@@ -350,13 +352,19 @@ void fake_fire(struct fake_engine *f, const struct fake_cq *cq)
 	assert_int_equal(write(f->channel[cq->channel - 1][1], &cq->cookie, 8), 8);
 }
 
+void fake_write_cqe(struct fake_cq *cq, const struct abi_cqe *cqe)
+{
+	memcpy(fake_slot(&cq->r, cq->tail), cqe, offsetof(struct abi_cqe, phase));
+	atomic_store_explicit(&cq->r.ring->engine_index, cq->tail + 1, memory_order_release);
+}
+
 void fake_complete(struct fake_engine *f, struct fake_cq *cq, const struct abi_cqe *cqe, bool is_solicited)
 {
 	struct abi_cqe *e = fake_slot(&cq->r, cq->tail);
 	uint32_t arm;
-	memcpy(e, cqe, offsetof(struct abi_cqe, phase));
+	fake_write_cqe(cq, cqe);
 	atomic_store_explicit(&e->phase, !(cq->tail / cq->r.count % 2), memory_order_release);
-	atomic_store_explicit(&cq->r.ring->engine_index, ++cq->tail, memory_order_release);
+	cq->tail++;
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load(&cq->r.ring->arm);
 	if (arm == ABI_ARM_ANY || (arm == ABI_ARM_SOLICITED && (is_solicited || cqe->status))) {
@@ -369,6 +377,23 @@ void fake_complete_id(struct fake_engine *f, struct fake_cq *cq, uint32_t qpn, u
 {
 	struct abi_cqe e = { .wr_id = wr_id, .qpn = qpn };
 	fake_complete(f, cq, &e, false);
+}
+
+struct abi_cqe fake_cqe_of(const struct fake_engine *f, unsigned qp, bool is_rq, uint32_t index)
+{
+	const struct fake_ring *r = is_rq ? &f->qp[qp].rq : &f->qp[qp].sq;
+	const struct abi_recv_wqe *recv = fake_slot(r, index);
+	const struct abi_send_wqe *send = fake_slot(r, index);
+	return (struct abi_cqe){ .wr_id = is_rq ? recv->wr_id : send->wr_id, .qpn = FAKE_QPN + qp,
+		.opcode = is_rq ? ABI_WC_RECV : ABI_WC_SEND, .index = index };
+}
+
+void fake_finish(struct fake_engine *f, struct fake_cq *cq, unsigned qp, bool is_rq)
+{
+	struct fake_ring *r = is_rq ? &f->qp[qp].rq : &f->qp[qp].sq;
+	struct abi_cqe cqe = fake_cqe_of(f, qp, is_rq, atomic_load(&r->ring->engine_index));
+	fake_release(r, 1);
+	fake_complete(f, cq, &cqe, false);
 }
 
 void fake_async(struct fake_engine *f, uint64_t cookie, uint32_t type)

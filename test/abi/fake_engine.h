@@ -91,6 +91,12 @@ unsigned fake_take_doorbells(struct fake_engine *f, uint32_t *last);
 /* Writes a CQE, then fires if the CQ is armed for it. */
 void fake_complete(struct fake_engine *f, struct fake_cq *cq, const struct abi_cqe *cqe, bool is_solicited);
 void fake_complete_id(struct fake_engine *f, struct fake_cq *cq, uint32_t qpn, uint64_t wr_id);
+/* Half of it: body and tail, but not the phase. */
+void fake_write_cqe(struct fake_cq *cq, const struct abi_cqe *cqe);
+/* A good completion of the WQE with this index, as it lies in the ring. */
+struct abi_cqe fake_cqe_of(const struct fake_engine *f, unsigned qp, bool is_rq, uint32_t index);
+/* Completes the oldest WQE that was not given back, and gives it back. */
+void fake_finish(struct fake_engine *f, struct fake_cq *cq, unsigned qp, bool is_rq);
 void fake_fire(struct fake_engine *f, const struct fake_cq *cq);
 void fake_async(struct fake_engine *f, uint64_t cookie, uint32_t type);
 

@@ -2,6 +2,7 @@
 /* Completion queues, channels and events, against the rings. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -352,24 +353,38 @@ static void test_broken_pipes(void **state)
 	close_cq(&x);
 }
 
+/* ---- acknowledgement ---- */
+
 struct waiter {
-	struct fixture *x;
+	struct uroce_cq *cq;
+	struct uroce_qp *qp;
 	atomic_int step;
 };
 
-static void *destroy_cq(void *arg)
+static void *destroy(void *arg)
 {
 	struct waiter *w = arg;
 	atomic_store(&w->step, 1);
-	assert_int_equal(uroce_cq_destroy(w->x->cq), 0);
+	assert_int_equal(w->qp ? uroce_qp_destroy(w->qp) : uroce_cq_destroy(w->cq), 0);
 	atomic_store(&w->step, 2);
 	return NULL;
+}
+
+/* The thread can only be at the wait or before it, never beyond. */
+static pthread_t start_to_destroy(struct waiter *w)
+{
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, destroy, w), 0);
+	while (!atomic_load(&w->step))
+		sched_yield();
+	return thread;
 }
 
 static void test_destroy_waits_for_acks(void **state)
 {
 	struct fixture x = open_cq(4, 0);
-	struct waiter w = { .x = &x };
+	struct waiter w = { .cq = x.cq };
+	struct uroce_async_event event;
 	struct uroce_cq *cq;
 	pthread_t thread;
 	for (unsigned i = 0; i < 3; i++) {
@@ -377,19 +392,71 @@ static void test_destroy_waits_for_acks(void **state)
 		assert_int_equal(uroce_channel_get_event(x.ch, &cq), 0);
 	}
 	fake_fire(x.f, &x.f->cq[0]); /* never delivered: nobody waits for it */
+	fake_async(x.f, x.f->cq[0].cookie, ABI_EVENT_CQ_ERR);
+	fake_async(x.f, x.f->cq[0].cookie, ABI_EVENT_CQ_ERR); /* nor for this one */
+	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
 	uroce_cq_ack_events(cq, 1);
-	assert_int_equal(pthread_create(&thread, NULL, destroy_cq, &w), 0);
-	/* until the engine was asked; then the thread can only be at the wait or before it, never beyond */
-	while (!atomic_load(&w.step))
-		sched_yield();
-	uroce_cq_ack_events(cq, 1);
+	thread = start_to_destroy(&w);
+	usleep(5000);
+	uroce_cq_ack_events(cq, 2);
+	usleep(5000);
 	assert_int_equal(atomic_load(&w.step), 1);
-	uroce_cq_ack_events(cq, 1);
+	uroce_async_ack_event(&event);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(atomic_load(&w.step), 2);
 	assert_int_equal(uroce_channel_destroy(x.ch), 0);
 	uroce_close(x.ctx);
 	fake_free(x.f);
+}
+
+static void test_qp_destroy_waits_for_acks(void **state)
+{
+	struct fixture x = open_cq(4, 0);
+	struct uroce_async_event event[2];
+	struct waiter w = { 0 };
+	struct uroce_pd *pd;
+	pthread_t thread;
+	assert_int_equal(uroce_pd_create(x.ctx, &pd), 0);
+	w.qp = new_qp(pd, x.cq, x.cq);
+	for (unsigned i = 0; i < 3; i++)
+		fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_COMM_EST);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(uroce_async_get_event(x.ctx, &event[i]), 0);
+	thread = start_to_destroy(&w);
+	uroce_async_ack_event(&event[0]);
+	usleep(5000);
+	assert_int_equal(atomic_load(&w.step), 1);
+	uroce_async_ack_event(&event[1]);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	fake_async(x.f, 0, ABI_EVENT_PORT_ERR);
+	assert_int_equal(uroce_async_get_event(x.ctx, &event[0]), 0); /* the third was passed over */
+	assert_int_equal(event[0].type, UROCE_EVENT_PORT_ERR);
+	uroce_async_ack_event(&event[0]);
+	assert_int_equal(uroce_pd_destroy(pd), 0);
+	close_cq(&x);
+}
+
+/* An fd is readable as long as events remain, one read takes one. */
+static void test_readable_while_events_remain(void **state)
+{
+	struct fixture x = open_cq(4, 0);
+	struct pollfd fds[2] = { { uroce_channel_fd(x.ch), POLLIN, 0 }, { uroce_async_fd(x.ctx), POLLIN, 0 } };
+	struct uroce_async_event event;
+	struct uroce_cq *cq;
+	assert_int_equal(poll(fds, 2, 0), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		fake_fire(x.f, &x.f->cq[0]);
+		fake_async(x.f, x.f->cq[0].cookie, ABI_EVENT_CQ_ERR);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(poll(fds, 2, 0), 2);
+		assert_int_equal(uroce_channel_get_event(x.ch, &cq), 0);
+		assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
+		uroce_async_ack_event(&event);
+	}
+	assert_int_equal(poll(fds, 2, 0), 0);
+	uroce_cq_ack_events(x.cq, 5);
+	close_cq(&x);
 }
 
 static void test_async_events(void **state)
@@ -421,12 +488,14 @@ static void test_async_events(void **state)
 		assert_int_equal(event.type, rows[i].type);
 		assert_ptr_equal(event.cq, rows[i].is_cq ? x.cq : NULL);
 		assert_ptr_equal(event.qp, rows[i].is_qp ? qp : NULL);
+		uroce_async_ack_event(&event);
 	}
 	assert_int_equal(uroce_qp_destroy(qp), 0);
 	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_FATAL);
 	fake_async(x.f, x.f->cq[0].cookie, ABI_EVENT_CQ_ERR);
 	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
 	assert_ptr_equal(event.cq, x.cq);
+	uroce_async_ack_event(&event);
 	assert_int_equal(uroce_pd_destroy(pd), 0);
 	close_cq(&x);
 }
@@ -459,6 +528,8 @@ int main(void)
 		cmocka_unit_test(test_foreign_cookies),
 		cmocka_unit_test(test_broken_pipes),
 		cmocka_unit_test(test_destroy_waits_for_acks),
+		cmocka_unit_test(test_qp_destroy_waits_for_acks),
+		cmocka_unit_test(test_readable_while_events_remain),
 		cmocka_unit_test(test_async_events),
 		cmocka_unit_test(test_refused_creations),
 	};

@@ -62,10 +62,12 @@ static void test_state_from_the_engine(void **state)
 	assert_int_equal(uroce_post_send(x.qp, &send, 1), -EINVAL);
 	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_ACCESS_ERR);
 	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
+	uroce_async_ack_event(&event);
 	assert_int_equal(uroce_post_send(x.qp, &send, 1), 1);
 	set_state(x.qp, UROCE_QP_RESET);
 	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_FATAL); /* older than the reset */
 	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0);
+	uroce_async_ack_event(&event);
 	assert_int_equal(uroce_post_send(x.qp, &send, 1), -EINVAL);
 	x.f->qp[0].attr.state = ABI_QP_ERR;
 	assert_int_equal(uroce_qp_query(x.qp, &attr), 0);

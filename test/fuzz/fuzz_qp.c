@@ -336,7 +336,7 @@ static void step_poll(struct world *w, struct side *s)
 	take_completions(w, w->send_cq, true);
 	take_completions(w, w->recv_cq, false);
 	while (!uroce_async_get_event(w->ctx, &e))
-		;
+		uroce_async_ack_event(&e);
 }
 
 static void check_frame(const struct world *w, uint32_t len)

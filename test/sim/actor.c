@@ -202,6 +202,7 @@ static void take_events(struct actor *a, uint64_t now_ns)
 			verdict_fail(a->verdict, "event %d of the device", e.type);
 		if (e.type == UROCE_EVENT_SQ_DRAINED)
 			on_drained(a, e.qp, now_ns);
+		uroce_async_ack_event(&e);
 	}
 }
 

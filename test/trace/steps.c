@@ -288,6 +288,7 @@ static void do_event(struct world *w, struct line *l)
 	int rc = uroce_async_get_event(w->ctx, &e);
 	if (rc)
 		fail("no event: %d", rc);
+	uroce_async_ack_event(&e);
 	if (e.type != want)
 		fail("the event is %s", name_of(events, e.type));
 }
