@@ -13,7 +13,8 @@ int ctl_memfd_map(int fd, uint64_t bytes, bool is_writable, void **base)
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
-	if (fcntl(fd, F_GET_SEALS) < 0 || !bytes || (uint64_t)st.st_size != bytes) /* only a memfd has seals */
+	/* Only files in memory have seals, and a memfd is in no directory. */
+	if (fcntl(fd, F_GET_SEALS) < 0 || st.st_nlink || !bytes || (uint64_t)st.st_size != bytes)
 		return -EPROTO;
 	*base = mmap(NULL, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (*base == MAP_FAILED)
