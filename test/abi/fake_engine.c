@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -191,13 +192,9 @@ static void (*const answers[ABI_MSG_COUNT])(struct fake_engine *f, const struct 
 
 /* ---- session ---- */
 
-static int answer(void *session, const struct abi_req *req, struct abi_rep *rep)
+void fake_answer(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
 {
-	struct fake_engine *f = session;
-	if (f->call_error)
-		return f->call_error;
-	if (atomic_load(&f->page->dead))
-		return -ENODEV;
+	memset(rep, 0, sizeof(*rep));
 	assert_true(f->reqs < FAKE_REQUESTS);
 	f->req[f->reqs++] = *req;
 	rep->type = req->type;
@@ -207,6 +204,16 @@ static int answer(void *session, const struct abi_req *req, struct abi_rep *rep)
 		answers[req->type](f, req, rep);
 	if (f->on_answered)
 		f->on_answered(f, req, rep);
+}
+
+static int answer(void *session, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct fake_engine *f = session;
+	if (f->call_error)
+		return f->call_error;
+	if (atomic_load(&f->page->dead) || atomic_load(&f->life))
+		return -ENODEV;
+	fake_answer(f, req, rep);
 	return 0;
 }
 
@@ -216,7 +223,7 @@ static int map_region(void *session, uint32_t arena, void **base, uint64_t *byte
 	if (arena > 1)
 		return -ENOENT;
 	*base = f->arena[arena];
-	*bytes = arena ? FAKE_ARENA : 4096 + sizeof(struct abi_doorbells);
+	*bytes = arena ? FAKE_ARENA : FAKE_ARENA0;
 	return 0;
 }
 
@@ -257,19 +264,28 @@ struct uroce_open_attr fake_open_attr(struct fake_engine *f)
 	return (struct uroce_open_attr){ .log = keep_line, .log_arg = f, .log_level = 4 };
 }
 
-static uint8_t *new_arena(size_t bytes)
+static void new_arena(struct fake_engine *f, unsigned i, size_t bytes)
 {
-	uint8_t *p = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
-	assert_non_null(p);
-	return memset(p, 0, bytes);
+	f->arena_fd[i] = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_true(f->arena_fd[i] >= 0);
+	assert_int_equal(ftruncate(f->arena_fd[i], (off_t)bytes), 0);
+	f->arena[i] = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->arena_fd[i], 0);
+	assert_true(f->arena[i] != MAP_FAILED);
+}
+
+static void free_arena(struct fake_engine *f, unsigned i, size_t bytes)
+{
+	munmap(f->arena[i], bytes);
+	close(f->arena_fd[i]);
 }
 
 struct fake_engine *fake_new(void)
 {
 	struct fake_engine *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
-	f->arena[0] = new_arena(4096 + sizeof(struct abi_doorbells));
-	f->arena[1] = new_arena(FAKE_ARENA);
+	_Static_assert(FAKE_ARENA0 >= 4096 + sizeof(struct abi_doorbells), "too small");
+	new_arena(f, 0, FAKE_ARENA0);
+	new_arena(f, 1, FAKE_ARENA);
 	f->page = (struct abi_engine_page *)f->arena[0];
 	f->doorbells = (struct abi_doorbells *)(f->arena[0] + 4096);
 	assert_int_equal(pipe2(f->async, O_CLOEXEC), 0);
@@ -284,8 +300,8 @@ void fake_free(struct fake_engine *f)
 	}
 	close(f->async[0]);
 	close(f->async[1]);
-	free(f->arena[0]);
-	free(f->arena[1]);
+	free_arena(f, 0, FAKE_ARENA0);
+	free_arena(f, 1, FAKE_ARENA);
 	free(f);
 }
 

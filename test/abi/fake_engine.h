@@ -14,9 +14,10 @@
 #include "uroce.h"
 #include "wqe.h"
 
-#define FAKE_OBJECTS 16u
-#define FAKE_REQUESTS 256u
-#define FAKE_ARENA (1u << 20)
+#define FAKE_OBJECTS 64u
+#define FAKE_REQUESTS 1024u
+#define FAKE_ARENA0 (4096u * 3) /* the page and the doorbells */
+#define FAKE_ARENA (1u << 20)   /* everything else */
 #define FAKE_QPN 0x1234u /* of the first QP; the next ones follow */
 
 struct fake_ring {
@@ -44,6 +45,8 @@ struct fake_qp {
 
 struct fake_engine {
 	uint8_t *arena[2];
+	int arena_fd[2]; /* memfds */
+	_Atomic uint32_t life; /* what session_ops.life gives, if that is used */
 	uint32_t arena_used;
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
@@ -75,6 +78,8 @@ struct fake_engine *fake_new(void);
 void fake_free(struct fake_engine *f);
 struct fake_engine *fake_open(struct uroce_context **ctx);
 extern const struct session_ops fake_session_ops;
+/* Answers a request, without its descriptor. */
+void fake_answer(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep);
 struct uroce_open_attr fake_open_attr(struct fake_engine *f);
 
 /* The last request of a type; fails the test when there was none. */
