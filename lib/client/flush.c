@@ -112,14 +112,15 @@ static void note(struct cq_queue **sorted, size_t n, const struct abi_cqe *e, ui
 		(*k)->oldest += told + 1;
 }
 
-/* An engine that gives slots back after the CQE may have died between: the newest CQEs know better than its heads. */
+/* An engine that gives slots back after the CQE may have died between: the newest CQEs know better than its heads. The oldest
+ * is left out: its slot is that of the next CQE, and may hold half of it. */
 static void note_cqes(struct uroce_cq *cq, const struct abi_cqe *last)
 {
 	size_t n;
 	struct cq_queue **sorted = sort_queues(cq->queues, &n);
 	if (!sorted)
 		return;
-	for (uint32_t age = cq->slots; age > 0; age--)
+	for (uint32_t age = cq->slots - 1; age > 0; age--)
 		if (completion_is_there(cq, cq->head - age))
 			note(sorted, n, &cq->cqes[(cq->head - age) & (cq->slots - 1)], cq->head, age);
 	if (last)
