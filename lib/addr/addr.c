@@ -186,11 +186,11 @@ static bool learn_asker(struct addr *a, const struct packet *p, const struct nei
 	return neigh_learn(&a->neighs, &m->sender, p->vlan, m->mac, how, a->neighs.now_ns) == 0;
 }
 
-static enum drop on_asked(struct addr *a, const struct packet *p, const struct neighbour_message *m, enum drop ignored)
+static enum drop on_asked(struct addr *a, const struct packet *p, const struct neighbour_message *m, bool is_copy, enum drop ignored)
 {
 	bool is_to_us = gid_table_has(&a->gids, &m->target, p->vlan);
 	bool has_taught = learn_asker(a, p, m, is_to_us);
-	if (!is_to_us)
+	if (!is_to_us || is_copy)
 		return has_taught ? DROP_NONE : ignored;
 	/* Its sender claims our address: an answer would go to ourselves. */
 	if (!m->is_probe && gid_table_has(&a->gids, &m->sender, p->vlan))
@@ -212,7 +212,7 @@ static enum drop on_told(struct addr *a, const struct packet *p, const struct ne
 	return neigh_learn(&a->neighs, &m->target, p->vlan, mac, how, a->neighs.now_ns) ? ignored : DROP_NONE;
 }
 
-enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p)
+static enum drop take(struct addr *a, uint64_t now_ns, const struct packet *p, bool is_copy)
 {
 	struct neighbour_message m;
 	enum drop drop;
@@ -221,11 +221,21 @@ enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p)
 	if (a->config.mode == ADDR_SHARED)
 		return DROP_NONE;
 	if (p->kind == PACKET_ECHO4 || p->kind == PACKET_ECHO6)
-		return echo(a, p);
+		return is_copy ? DROP_ICMP_IGNORED : echo(a, p);
 	enum drop ignored = p->kind == PACKET_ARP ? DROP_ARP_NOT_OURS : DROP_ND_IGNORED;
 	if ((drop = neighbour_parse(&m, p)) != DROP_NONE)
 		return drop;
-	return m.kind == NEIGHBOUR_ASK ? on_asked(a, p, &m, ignored) : on_told(a, p, &m, ignored);
+	return m.kind == NEIGHBOUR_ASK ? on_asked(a, p, &m, is_copy, ignored) : on_told(a, p, &m, ignored);
+}
+
+enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p)
+{
+	return take(a, now_ns, p, false);
+}
+
+enum drop addr_rx_copy(struct addr *a, uint64_t now_ns, const struct packet *p)
+{
+	return take(a, now_ns, p, true);
 }
 
 /* ---- what goes ---- */

@@ -95,6 +95,8 @@ void ah_close(struct ah *ah);
 /* ---- Packets ---- */
 /* p->kind is not PACKET_ROCE. Learns and answers as the mode wants. */
 enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p);
+/* The same for a packet that another holder of our addresses answers: learns from it, and answers nothing. */
+enum drop addr_rx_copy(struct addr *a, uint64_t now_ns, const struct packet *p);
 /* Writes the next frame that waits (replies and questions in turn, so that neither starves the other) into frame; 0 when none
  * waits. room: at least NEIGHBOUR_FRAME_MAX; an echo that is longer than room (or than 2,044 bytes) is given up. */
 uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room);

@@ -12,6 +12,7 @@
 #define DEFAULT_OBJECTS 65536u
 #define DEFAULT_WINDOW 256u
 #define MAX_RD_ATOMIC 128u
+#define CORES_MAX (1u << CORE_INDEX_BITS)
 
 static uint32_t largest_mtu(uint32_t max_frame)
 {
@@ -50,6 +51,7 @@ static void apply_defaults(struct core_config *c)
 	c->max_qp = c->max_qp ? c->max_qp : DEFAULT_OBJECTS;
 	c->max_cq = c->max_cq ? c->max_cq : DEFAULT_OBJECTS;
 	c->max_mr = c->max_mr ? c->max_mr : DEFAULT_OBJECTS;
+	c->cores = c->cores ? c->cores : 1;
 	c->hooks = c->hooks ? c->hooks : &core_host_hooks;
 }
 
@@ -58,8 +60,12 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	uint8_t keys[24];
 	uint64_t qpns;
 	uint32_t mtu = largest_mtu(config->max_frame);
-	if (!mtu || config->core_index >= 1u << CORE_INDEX_BITS) {
+	if (!mtu) {
 		log_write(config->log, LOG_ERROR, "%s: frames of %u bytes cannot carry a path MTU of 256; at least %u are needed", config->name, config->max_frame, 256u + FRAME_OVERHEAD);
+		return -EINVAL;
+	}
+	if (config->cores > CORES_MAX || config->core_index >= (config->cores ? config->cores : CORES_MAX)) {
+		log_write(config->log, LOG_ERROR, "%s: core %u of %u: an engine has at most %u cores", config->name, config->core_index, config->cores, CORES_MAX);
 		return -EINVAL;
 	}
 	struct core *c = aligned_alloc(ABI_CACHE_LINE, (sizeof(*c) + ABI_CACHE_LINE - 1) & ~(size_t)(ABI_CACHE_LINE - 1));

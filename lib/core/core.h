@@ -73,7 +73,7 @@ struct core_config {
 };
 #define CORE_INDEX_BITS 4u
 
-/* 0; -EINVAL with a log line: max_frame cannot carry a path MTU of 256; -ENOMEM. */
+/* 0; -EINVAL with a log line: max_frame cannot carry a path MTU of 256, or more cores than CORE_INDEX_BITS can number; -ENOMEM. */
 int core_new(struct core **out, const struct core_config *config, uint64_t now_ns);
 void core_free(struct core *c);
 struct addr *core_addr(struct core *c);

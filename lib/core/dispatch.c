@@ -21,7 +21,11 @@ static void settle(struct core *c, const struct arrival *a, const struct core_fr
 static void parse(struct core *c, struct arrival *a, const struct core_frame *f)
 {
 	a->qp = NULL;
-	a->drop = packet_parse(&a->packet, f->data, f->len, f->vlan_tci, &c->filter);
+	/* a packet from ourselves to ourselves: what the wire would do to it, it does not need */
+	if (__builtin_expect(f->is_looped, 0))
+		a->drop = packet_parse(&a->packet, f->data, f->len, VLAN_NONE, NULL);
+	else
+		a->drop = packet_parse(&a->packet, f->data, f->len, f->vlan_tci, &c->filter);
 }
 
 static void look_up(struct core *c, struct arrival *a)
@@ -36,7 +40,7 @@ static void look_up(struct core *c, struct arrival *a)
 	__builtin_prefetch(&a->qp->ah);
 }
 
-static enum drop process(struct core *c, struct arrival *a)
+static enum drop process(struct core *c, const struct arrival *a)
 {
 	if (a->drop != DROP_NONE)
 		return a->drop;
@@ -56,6 +60,24 @@ static enum drop process(struct core *c, struct arrival *a)
 	return qpn <= 1 || qpn == 0xffffff ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
 }
 
+/* What is not from the wire, or not for this core alone, is not among its packets. */
+static void finish(struct core *c, struct arrival *a, const struct core_frame *f)
+{
+	if (f->is_copy) { /* counted where it came */
+		if (a->drop == DROP_NONE && a->packet.kind != PACKET_ROCE)
+			addr_rx_copy(c->env.addr, c->env.now_ns, &a->packet);
+		return;
+	}
+	a->drop = process(c, a);
+	settle(c, a, f);
+	if (f->is_looped) {
+		c->stats.loopback_packets++;
+		return;
+	}
+	c->stats.rx_packets++;
+	c->stats.rx_bytes += f->len;
+}
+
 static void take_burst(struct core *c, const struct core_frame *frames, unsigned n)
 {
 	struct arrival arrivals[BURST];
@@ -66,33 +88,22 @@ static void take_burst(struct core *c, const struct core_frame *frames, unsigned
 	}
 	for (unsigned i = 0; i < n; i++)
 		look_up(c, &arrivals[i]);
-	for (unsigned i = 0; i < n; i++) {
-		arrivals[i].drop = process(c, &arrivals[i]);
-		settle(c, &arrivals[i], &frames[i]);
-		c->stats.rx_bytes += frames[i].len;
-	}
-	c->stats.rx_packets += n;
-}
-
-/* A packet to one of our own GIDs: what the wire would do to it, it does not need. */
-static void take_looped(struct core *c, const struct core_frame *f)
-{
-	struct arrival a = { .qp = NULL };
-	a.drop = packet_parse(&a.packet, f->data, f->len, VLAN_NONE, NULL);
-	look_up(c, &a);
-	a.drop = process(c, &a);
-	settle(c, &a, f);
-	c->stats.loopback_packets++;
+	for (unsigned i = 0; i < n; i++)
+		finish(c, &arrivals[i], &frames[i]);
 }
 
 void dispatch_loop(struct core *c)
 {
+	struct core_frame frames[BURST];
 	struct loop *l = &c->loop;
 	uint32_t end = l->tail; /* answers to these wait for the next round */
-	for (; l->head != end; l->head++) {
-		uint32_t i = l->head % LOOP_FRAMES;
-		struct core_frame f = { .data = l->buffer + (size_t)i * LOOP_FRAME_BYTES, .len = l->len[i], .vlan_tci = VLAN_NONE };
-		take_looped(c, &f);
+	while (l->head != end) {
+		unsigned n = 0;
+		for (; l->head != end && n < BURST; l->head++, n++) {
+			uint32_t i = l->head % LOOP_FRAMES;
+			frames[n] = (struct core_frame){ .data = l->buffer + (size_t)i * LOOP_FRAME_BYTES, .len = l->len[i], .is_looped = true };
+		}
+		take_burst(c, frames, n);
 	}
 }
 

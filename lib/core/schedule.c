@@ -39,27 +39,43 @@ static void tap_sent(struct core *c, const uint8_t *frame, uint32_t len)
 		c->tap(c->tap_arg, c->env.now_ns, frame, len, true, DROP_NONE);
 }
 
-/* Where packets of one turn go: frames of the caller, or the loop. */
+/* The frames of the caller. */
 struct outlet {
 	struct core_frame *frames;
 	unsigned n, used;
 };
 
-static uint8_t *next_buffer(struct core *c, const struct outlet *o, bool is_local)
+#define TO_LOOP (-1) /* beside CORE_TO_WIRE and the number of another core */
+
+/* Where the packets of q go. */
+static int way_of(const struct core *c, const struct qp *q)
 {
-	if (is_local)
+	if (!q->has_ah || !q->ah.is_local)
+		return CORE_TO_WIRE;
+	uint32_t core = q->dest_qpn & ((1u << CORE_INDEX_BITS) - 1);
+	return core != c->config.core_index && core < c->config.cores ? (int)core : TO_LOOP;
+}
+
+static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
+{
+	if (way == TO_LOOP)
 		return loop_buffer(c);
 	return o->used < o->n ? o->frames[o->used].data : NULL;
 }
 
-static void sent(struct core *c, struct outlet *o, bool is_local, const uint8_t *frame, uint32_t len)
+static void sent(struct core *c, struct outlet *o, int way, const uint8_t *frame, uint32_t len)
 {
 	tap_sent(c, frame, len);
-	if (is_local) {
+	if (way == TO_LOOP) {
 		c->loop.len[c->loop.tail++ % LOOP_FRAMES] = len;
 		return;
 	}
-	o->frames[o->used++].len = len;
+	struct core_frame *f = &o->frames[o->used++];
+	f->len = len;
+	f->to_core = (uint8_t)way;
+	if (way != CORE_TO_WIRE)
+		return;
+	c->stats.tx_packets++;
 	c->stats.tx_bytes += len;
 }
 
@@ -100,9 +116,9 @@ static void hold(struct qp_list *held, struct qp *q)
 /* false: it has more to send, but no buffer was left. */
 static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 {
-	bool is_local = q->has_ah && q->ah.is_local;
+	int way = way_of(c, q);
 	for (; q->turn < TURN; q->turn++) {
-		uint8_t *frame = next_buffer(c, o, is_local);
+		uint8_t *frame = next_buffer(c, o, way);
 		if (!frame)
 			return false;
 		uint32_t len = qp_tx(q, frame);
@@ -110,7 +126,7 @@ static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
 			q->turn = 0;
 			return true;
 		}
-		sent(c, o, is_local, frame, len);
+		sent(c, o, way, frame, len);
 	}
 	q->turn = 0;
 	qp_wake(q);
@@ -125,7 +141,7 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 	uint32_t len;
 	c->env.now_ns = now_ns;
 	while (o.used < n && o.used < ADDRESS_FRAMES && addr_has_tx(c->env.addr) && (len = addr_tx(c->env.addr, now_ns, frames[o.used].data, frames[o.used].room)))
-		sent(c, &o, false, frames[o.used].data, len);
+		sent(c, &o, CORE_TO_WIRE, frames[o.used].data, len);
 	/* a QP whose buffers are used up may stand before one of the other kind: look past a few */
 	while (stuck < 8) {
 		struct qp *q = take_ready(c);
@@ -143,7 +159,6 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 	give_back(c, &held);
 	append(&c->env.ready, &later);
 	c->env.round++;
-	c->stats.tx_packets += o.used;
 	if (c->env.dirty)
 		schedule_notify(c);
 	return o.used;

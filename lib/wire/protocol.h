@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside wire/: the numbers that IEEE and IANA assigned, and the headers below UDP as they are written. */
+/* Inside wire/, and for core/steer.c, which looks at frames that nobody has parsed: the numbers that IEEE and IANA assigned, and the headers below UDP as they are written. */
 #ifndef UROCE_PROTOCOL_H
 #define UROCE_PROTOCOL_H
 

@@ -4,12 +4,10 @@
 #define UROCE_TEST_DIRECT_SESSION_H
 
 #include "core.h"
+#include "direct_hooks.h"
 #include "uroce.h"
 
 /* clock: the time of each request, read when it is made; borrowed until uroce_close. 0 or a negative errno. */
 int direct_session_open(struct core *core, const uint64_t *clock, const struct uroce_open_attr *attr, struct uroce_context **out);
-
-/* Hooks of a core whose ring memory comes straight from malloc, so that a sanitizer sees where a region ends; pipes as the default. */
-extern const struct core_hooks direct_hooks;
 
 #endif
