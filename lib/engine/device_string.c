@@ -226,7 +226,12 @@ static const struct key {
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-static const char *const mode_names[] = { [DEVICE_EMBEDDED] = "embedded:", [DEVICE_INLINE] = "inline:" };
+static const char *const mode_names[] = { [DEVICE_EMBEDDED] = "embedded", [DEVICE_INLINE] = "inline", [DEVICE_SERVED] = "served" };
+
+const char *device_mode_name(enum device_mode mode)
+{
+	return mode_names[mode];
+}
 
 bool device_string_help(unsigned i, struct device_key_help *help)
 {
@@ -323,10 +328,10 @@ static int parse_mode(const char *text, struct device_string *out, const char **
 {
 	for (unsigned m = 0; m < sizeof(mode_names) / sizeof(mode_names[0]); m++) {
 		size_t len = strlen(mode_names[m]);
-		if (strncmp(text, mode_names[m], len))
+		if (strncmp(text, mode_names[m], len) || text[len] != ':')
 			continue;
 		out->mode = (enum device_mode)m;
-		*rest = text + len;
+		*rest = text + len + 1;
 		return 0;
 	}
 	log_write(log, LOG_ERROR, "device string \"%s\": starts with none of embedded:, inline:", text);

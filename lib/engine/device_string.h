@@ -12,7 +12,7 @@
 #include "gid.h"
 #include "log.h"
 
-enum device_mode { DEVICE_EMBEDDED, DEVICE_INLINE }; /* values of struct abi_device */
+enum device_mode { DEVICE_EMBEDDED, DEVICE_INLINE, DEVICE_SERVED }; /* values of struct abi_device; served: by a daemon, which is the only one to say so */
 enum device_idle { DEVICE_IDLE_SPIN, DEVICE_IDLE_PAUSE, DEVICE_IDLE_SLEEP };
 
 #define DEVICE_IPS_MAX 16u
@@ -54,6 +54,9 @@ struct device_string {
 int device_string_parse(const char *text, struct device_string *out, const struct log *log);
 /* Whether both name the same port, so that the second open attaches to the first one's engine. */
 bool device_string_is_same_port(const struct device_string *a, const struct device_string *b);
+
+/* As the string begins, without the colon. */
+const char *device_mode_name(enum device_mode mode);
 
 /* One row of the table of keys, for help texts: false beyond the last. */
 struct device_key_help {

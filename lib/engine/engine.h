@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine: one port, one core, and the thread that drives them (embedded) or none (inline: its clients' threads take turns). Opened by device string; a second open of the same port attaches to the engine that runs. */
+/* An engine: one port and its cores, each an RX/TX queue pair, a stack (struct core) and the thread that drives them (embedded, served) or none (inline: its clients' threads take turns). Opened by device string; a second open of the same
+ * port in this process attaches to the engine that runs. */
 #ifndef UROCE_ENGINE_H
 #define UROCE_ENGINE_H
 
@@ -10,29 +11,43 @@
 
 struct core;
 struct engine;
+struct engine_core;
 struct fault_port;
 struct port;
+
+#define ENGINE_CORES_MAX 16u /* 1 << CORE_INDEX_BITS */
 
 /* One program's hold on an engine. log is copied: used for this open, and by the engine as long as this is its oldest hold. 0 or a negative errno after one log line. */
 int engine_open(struct engine **out, const char *device, const struct log *log);
 /* Gives up the hold that engine_open with this log took; the last one stops the engine and closes its port. Frames already built are sent first. */
 void engine_close(struct engine *e, const struct log *log);
 
-/* Has m run by the thread that drives the engine and waits until it has; in inline mode this thread drives meanwhile. Any thread. */
-void engine_carry_out(struct engine *e, struct mail *m);
-/* Inline: one round on this thread: frames and mail handled. -EBUSY: another thread is in it. -EOPNOTSUPP: the engine has its own thread. */
-int engine_poll(struct engine *e);
-/* The engine sleeps and there is work. Any thread. */
-void engine_wake(struct engine *e);
+unsigned engine_cores(const struct engine *e);
+struct engine_core *engine_core_at(struct engine *e, unsigned i);
+/* Counts a client in on the core that has the fewest, and out again. Any thread. */
+struct engine_core *engine_core_choose(struct engine *e);
+void engine_core_leave(struct engine_core *ec);
+unsigned engine_core_index(const struct engine_core *ec);
 
-/* The engine behind a session that uroce_engine_session_open made: for tests and programs that show an engine's counters. */
+/* Has m run by the thread that drives the core and waits until it has; in inline mode this thread drives meanwhile. Any thread. */
+void engine_carry_out(struct engine_core *ec, struct mail *m);
+/* Inline: one round on this thread: frames and mail handled. -EBUSY: another thread is in it. -EOPNOTSUPP: the engine has its own threads. */
+int engine_poll(struct engine_core *ec);
+/* The core sleeps and there is work. Any thread. */
+void engine_wake(struct engine_core *ec);
+/* A descriptor whose readability ends the core's sleep too, and what was written there is then read away, bounded: the reading end of a client's wake-up pipe, non-blocking. Any thread. 0 or a negative errno. */
+int engine_core_watch(struct engine_core *ec, int fd);
+void engine_core_unwatch(struct engine_core *ec, int fd);
+
+/* The engine core behind a session that uroce_engine_session_open made: for tests and programs that show an engine's counters. */
+struct engine_core *engine_core_of_session(void *session);
 struct engine *engine_of_session(void *session);
-struct core *engine_core(struct engine *e);
+struct core *engine_core_stack(struct engine_core *ec);
 const struct port *engine_port(const struct engine *e);
 /* What key fault= put in front of the port (fault_dpdk.h), or NULL. */
 struct fault_port *engine_fault(const struct engine *e);
 enum device_mode engine_mode(const struct engine *e);
 /* As it was within the last round or so; not exact while the engine runs. */
-void engine_stats(const struct engine *e, struct engine_stats *stats);
+void engine_core_stats(const struct engine_core *ec, struct engine_stats *stats);
 
 #endif

@@ -4,10 +4,8 @@
 #include "poller.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -156,21 +154,16 @@ unsigned poller_round(struct poller *p)
 	return work;
 }
 
-/* Who rings after core_set_sleeping(true) writes a byte into the pipe; what was rung before is seen by the look after it. Frames wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
+/* Who rings after core_set_sleeping(true) writes a byte into a pipe; what was rung before is seen by the look after it. Frames wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
 static void nap(struct poller *p)
 {
-	char bytes[64];
 	core_set_sleeping(p->config.core, true);
 	uint64_t now_ns = clock_now(&p->config.clock), next_ns = core_next(p->config.core);
 	uint64_t nap_ns = next_ns > now_ns ? next_ns - now_ns : 0;
 	if (nap_ns > (uint64_t)p->config.sleep_us * 1000)
 		nap_ns = (uint64_t)p->config.sleep_us * 1000;
 	if (nap_ns >= NAP_MIN_NS && !p->built && !mailbox_has_mail(p->config.mailbox)) {
-		struct pollfd fd = { .fd = p->config.wake_fd, .events = POLLIN };
-		struct timespec wait = { 0, (long)nap_ns };
-		if (ppoll(&fd, 1, &wait, NULL) > 0)
-			while (read(p->config.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes))
-				;
+		wakeup_wait(p->config.wakeup, nap_ns);
 		p->stats.sleeps++;
 		p->stats.slept_ns += clock_now(&p->config.clock) - now_ns;
 		p->has_slept = true;

@@ -12,6 +12,7 @@
 #include "engine_stats.h"
 #include "mailbox.h"
 #include "port.h"
+#include "wakeup.h"
 
 #define POLLER_BURST 32u
 #define POLLER_TICK_NS 1000000u
@@ -24,7 +25,7 @@ struct poller_config {
 	struct mailbox *mailbox;
 	enum device_idle idle;
 	uint32_t sleep_us;
-	int wake_fd;                       /* reading end of the wake-up pipe */
+	struct wakeup *wakeup;
 	struct clock clock;
 	void (*on_tick)(void *arg, uint64_t now_ns); /* about every POLLER_TICK_NS */
 	void *arg;

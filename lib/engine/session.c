@@ -15,6 +15,7 @@
 
 struct engine_session {
 	struct engine *engine;
+	struct engine_core *core; /* all objects of the client are on this one */
 	struct core_client *client;
 	struct log log;
 	void (*log_line)(void *arg, int level, const char *line);
@@ -37,7 +38,7 @@ static int carry_out(struct engine_session *s, struct session_mail *m, void (*ru
 {
 	m->mail.run = run;
 	m->s = s;
-	engine_carry_out(s->engine, &m->mail);
+	engine_carry_out(s->core, &m->mail);
 	return m->err;
 }
 
@@ -86,17 +87,22 @@ static int region(void *session, uint32_t arena, void **base, uint64_t *bytes)
 
 static void wake(void *session)
 {
-	engine_wake(((struct engine_session *)session)->engine);
+	engine_wake(((struct engine_session *)session)->core);
 }
 
 static int poll_engine(void *session)
 {
-	return engine_poll(((struct engine_session *)session)->engine);
+	return engine_poll(((struct engine_session *)session)->core);
 }
 
 static int async_fd(void *session)
 {
 	return ((struct engine_session *)session)->async_fd;
+}
+
+struct engine_core *engine_core_of_session(void *session)
+{
+	return ((struct engine_session *)session)->core;
 }
 
 struct engine *engine_of_session(void *session)
@@ -112,9 +118,12 @@ static void run_attach(struct mail *mail, uint64_t now_ns)
 static int add_client(struct engine_session *s)
 {
 	struct session_mail m = { 0 };
-	int err = core_client_new(engine_core(s->engine), &s->client);
-	if (err)
+	s->core = engine_core_choose(s->engine);
+	int err = core_client_new(engine_core_stack(s->core), &s->client);
+	if (err) {
+		engine_core_leave(s->core);
 		return err;
+	}
 	s->async_fd = core_client_async_fd(s->client);
 	return carry_out(s, &m, run_attach);
 }
@@ -132,6 +141,7 @@ static void close_session(void *session)
 	while (carry_out(s, &m, run_detach)) /* in pieces: others want their turn too */
 		;
 	core_client_free(s->client);
+	engine_core_leave(s->core);
 	engine_close(s->engine, &s->log);
 	free(s);
 }

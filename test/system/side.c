@@ -28,7 +28,7 @@ static void take_line(void *arg, int level, const char *line)
 
 uroce_engine_session_open_fn uroce_engine_session_open;
 
-int side_open_context(const char *device, struct uroce_context **ctx, struct engine **engine)
+static int open_session(const char *device, struct side *s)
 {
 	const struct session_ops *ops;
 	struct uroce_open_attr attr = { .log = take_line };
@@ -36,15 +36,27 @@ int side_open_context(const char *device, struct uroce_context **ctx, struct eng
 	int err = uroce_engine_session_open(device, &attr, &ops, &session);
 	if (err)
 		return err;
-	*engine = engine_of_session(session);
-	return context_open(ops, session, &attr, ctx);
+	s->engine = engine_of_session(session);
+	s->core = engine_core_of_session(session);
+	return context_open(ops, session, &attr, &s->ctx);
+}
+
+int side_open_context(const char *device, struct uroce_context **ctx, struct engine **engine)
+{
+	struct side s;
+	int err = open_session(device, &s);
+	if (err)
+		return err;
+	*ctx = s.ctx;
+	*engine = s.engine;
+	return 0;
 }
 
 void side_open(struct side *s, const char *device)
 {
 	memset(s, 0, sizeof(*s));
 	s->is_inline = !strncmp(device, "inline:", 7);
-	CHECK(!side_open_context(device, &s->ctx, &s->engine));
+	CHECK(!open_session(device, s));
 	CHECK(!uroce_pd_create(s->ctx, &s->pd));
 	CHECK(!uroce_cq_create(s->ctx, 4 * SIDE_DEPTH, NULL, NULL, &s->cq));
 	struct uroce_qp_init init = { .send_cq = s->cq, .recv_cq = s->cq, .cap = { SIDE_DEPTH, SIDE_DEPTH, 1, 1, 0 } };
@@ -151,7 +163,7 @@ void side_check(const struct side *s, uint32_t offset, uint32_t len, uint32_t se
 
 uint64_t side_drops(const struct side *s, enum drop why)
 {
-	return core_drops(engine_core(s->engine))->count[why];
+	return core_drops(engine_core_stack(s->core))->count[why];
 }
 
 /* In the child: cmocka's handlers would run its other tests here. */

@@ -29,6 +29,7 @@
 struct side {
 	struct uroce_context *ctx;
 	struct engine *engine;
+	struct engine_core *core;
 	bool is_inline;
 	struct uroce_pd *pd;
 	struct uroce_cq *cq;

@@ -142,7 +142,7 @@ static void receive_chains(void *arg)
 	}
 	CHECK(chained[1] > 9000 && chained[0] > 100);
 	for (int i = 0; i < 2; i++) {
-		const struct drop_counters *drops = core_drops(engine_core(s[i].engine));
+		const struct drop_counters *drops = core_drops(engine_core_stack(s[i].core));
 		CHECK(drops->count[DROP_ICRC] == 0 && drops->count[DROP_PSN_AHEAD] == 0);
 		side_close(&s[i]);
 	}

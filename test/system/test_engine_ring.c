@@ -103,7 +103,7 @@ static void saturate(void *arg)
 			side_wait(&a, &b, i);
 		side_check(&b, 0, 1 << 20, round);
 	}
-	engine_stats(a.engine, &stats);
+	engine_core_stats(a.core, &stats);
 	CHECK(stats.tx_partial > 0);
 	CHECK(!side_drops(&a, DROP_ICRC) && !side_drops(&b, DROP_ICRC));
 	CHECK(!side_drops(&b, DROP_PSN_AHEAD));

@@ -99,7 +99,9 @@ static void test_every_key(void **state)
 	assert_string_equal(d.fault, "drop:1%/seed:3");
 	assert_string_equal(d.capture, "/tmp/x,y.pcapng");
 	assert_string_equal(d.devargs, "");
-	accept("embedded:port=2,queue=5,ip=10.0.0.1/24", &d);
+	accept("served:port=2,queue=5,ip=10.0.0.1/24", &d);
+	assert_int_equal(d.mode, DEVICE_SERVED);
+	assert_string_equal(device_mode_name(d.mode), "served");
 	assert_int_equal(d.port, 2);
 	assert_int_equal(d.queue, 5);
 	assert_string_equal(d.vdev, "");
@@ -150,7 +152,7 @@ static void test_refusals(void **state)
 	} rows[] = {
 		{ "", "embedded:" },
 		{ "net_ring,link=a", "embedded:" },
-		{ "served:x", "embedded:" },
+		{ "remote:x", "embedded:" },
 		{ "embedded:", "names no device" },
 		{ "embedded:,ip=10.0.0.1/24", "names no device" },
 		{ "embedded:net_ring,ip=10.0.0.1/24", "link=NAME" },

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One core of an engine from the engine's side: made, started, stopped, closed. What others may do with it is in engine.h. */
+#ifndef UROCE_ENGINE_CORE_H
+#define UROCE_ENGINE_CORE_H
+
+#include "engine.h"
+
+struct core_hooks;
+
+/* Everything pointed to outlives the core. */
+struct engine_core_config {
+	const struct device_string *device;
+	const struct port *port;
+	const struct core_hooks *hooks;
+	const struct log *log; /* any thread */
+	unsigned index;
+};
+
+/* The stack with its addresses, and what drives it; no thread yet. 0 or a negative errno after one log line. */
+int engine_core_open(struct engine_core **out, const struct engine_core_config *config);
+/* The thread of a poll core. 0 or a negative errno after one log line. */
+int engine_core_start(struct engine_core *ec);
+/* Ends the thread and, on the calling one, sends what had been built. */
+void engine_core_stop(struct engine_core *ec);
+/* NULL is fine. */
+void engine_core_close(struct engine_core *ec);
+/* How many clients have been counted in and not out again (engine_core_leave). Any thread. */
+unsigned engine_core_clients(const struct engine_core *ec);
+void engine_core_enter(struct engine_core *ec);
+
+#endif
