@@ -42,7 +42,15 @@ static double us(const struct histogram *h, double share)
 static void print_layout(const struct report *r)
 {
 	const struct options *o = r->options;
-	const char *what = !strcmp(r->mode, "inline") ? "each runs program and engine" : !strcmp(r->mode, "embedded") ? "program and poll core at each end" : "sockets, NODELAY";
+	static const struct {
+		const char *mode, *what;
+	} layouts[] = {
+		{ "inline", "each runs program and engine" }, { "embedded", "program and poll core at each end" }, { "served", "program and the daemon's poll core at each end" }, { "tcp", "sockets, NODELAY" },
+	};
+	const char *what = "";
+	for (unsigned i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		if (!strcmp(r->mode, layouts[i].mode))
+			what = layouts[i].what;
 	printf("layout: %s, port %s; CPUs: client %s, server %s; %u spinning threads: %s\n", r->mode, r->port, r->cores[0], r->cores[1], r->spinning, what);
 	if (o->is_tcp)
 		printf("messages: one connection, one send a message\n");
