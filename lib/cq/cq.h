@@ -39,12 +39,18 @@ static inline struct abi_cqe *cq_reserve(struct cq *q)
 	return &q->slots[q->produced & q->mask];
 }
 
-/* Makes the slot of the last cq_reserve visible: its body before its phase. */
+/* Two steps of making the slot of the last cq_reserve visible. Between them the head of the WQE's queue moves, so that wherever the engine dies a client can tell which WRs have completed (ring.h). */
+static inline void cq_count(struct cq *q)
+{
+	q->produced++;
+	/* the body is visible before the tail that counts it */
+	atomic_store_explicit(&q->ring->engine_index, q->produced, memory_order_release);
+}
+
 static inline void cq_commit(struct cq *q, struct abi_cqe *cqe)
 {
-	uint32_t phase = !(q->produced & (q->mask + 1));
-	q->produced++;
-	/* a client that sees this phase sees the body written before */
+	uint32_t phase = !((q->produced - 1) & (q->mask + 1));
+	/* a client that sees this phase sees the body, and the heads, written before */
 	atomic_store_explicit(&cqe->phase, phase, memory_order_release);
 }
 

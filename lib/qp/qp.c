@@ -125,15 +125,16 @@ void qp_reset(struct qp *q)
 	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
 	q->req.retired = q->req.taken;
 	req_free_slots(q);
-	q->rq.taken = atomic_load_explicit(&q->rq.ring->client_index, memory_order_acquire);
-	atomic_store_explicit(&q->rq.ring->engine_index, q->rq.taken, memory_order_release);
+	q->rq.taken = q->rq.retired = atomic_load_explicit(&q->rq.ring->client_index, memory_order_acquire);
+	recv_free_slots(&q->rq);
 	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release);
 	inflight_init(&q->flight, psn_make(0));
 }
 
 /* ---- completions ---- */
 
-static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, struct failure f)
+/* index: of its WQE, in the SQ or RQ. */
+static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, uint32_t index, struct failure f)
 {
 	struct abi_cqe *c = cq_reserve(cq);
 	if (!c) {
@@ -142,6 +143,7 @@ static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, st
 		return NULL;
 	}
 	c->wr_id = wr_id;
+	c->index = index;
 	c->status = f.status;
 	c->vendor_error = f.cause;
 	c->qpn = q->qpn;
@@ -164,15 +166,17 @@ static void end_cqe(struct qp *q, struct cq *cq, struct abi_cqe *c, bool is_soli
 
 void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 {
-	q->req.retired++;
+	uint32_t index = q->req.retired++; /* they retire in post order */
 	if (f.status || (w->flags & ABI_SEND_SIGNALED)) { /* errors complete even unsignaled WRs (IBA vol. 1, 10.8.6) */
-		req_free_slots(q); /* before the CQE: who has polled it may post one more */
-		struct abi_cqe *c = begin_cqe(q, q->send_cq, w->wr_id, f);
+		struct abi_cqe *c = begin_cqe(q, q->send_cq, w->wr_id, index, f);
 		if (c) {
 			c->opcode = wr_kind_of(w)->wc_opcode;
 			c->byte_len = w->length;
-			end_cqe(q, q->send_cq, c, f.status != 0);
+			cq_count(q->send_cq);
 		}
+		req_free_slots(q); /* before the phase: who has polled it may post one more */
+		if (c)
+			end_cqe(q, q->send_cq, c, f.status != 0);
 	}
 	q->counter[QP_COMPLETED_REQUESTS]++;
 	wr_free(q->env, w, w->is_large);
@@ -180,7 +184,7 @@ void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 
 void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, const struct packet *last, uint32_t byte_len)
 {
-	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, f);
+	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, q->rq.retired++, f);
 	if (c) {
 		c->opcode = last && last->op->message == MESSAGE_WRITE ? ABI_WC_RECV_WRITE_WITH_IMM : ABI_WC_RECV;
 		c->byte_len = byte_len;
@@ -188,8 +192,11 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 			c->flags = ABI_WC_HAS_IMM;
 			c->imm = last->immediate;
 		}
-		end_cqe(q, q->recv_cq, c, f.status || (last && last->solicited));
+		cq_count(q->recv_cq);
 	}
+	recv_free_slots(&q->rq);
+	if (c)
+		end_cqe(q, q->recv_cq, c, f.status || (last && last->solicited));
 	q->counter[QP_COMPLETED_RECEIVES]++;
 	recv_free(q->env, r);
 }

@@ -94,6 +94,7 @@ struct recv_queue {
 	const uint8_t *slots;
 	uint32_t mask, slot_bytes;
 	uint32_t taken;
+	uint32_t retired;         /* what engine_index says: completed, in the order in which they were taken */
 	uint8_t max_sge;
 	const struct pd *pd;      /* whose keys its SGEs are */
 };

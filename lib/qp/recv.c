@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive source. Owns the engine's end of an RQ; does not own what a receive WQE is used for. A WQE is taken only when a message needs it, so an idle RQ costs nothing. */
+/* The receive source. Owns the engine's end of an RQ; does not own what a receive WQE is used for. A WQE is taken only when a message needs it, so an idle RQ costs nothing; its slot is free again when it has completed. */
 #include "recv.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct rec
 	uint32_t tail = atomic_load_explicit(&rq->ring->client_index, memory_order_acquire);
 	if (tail == rq->taken)
 		return RECV_NONE;
-	if (tail - rq->taken > rq->mask + 1)
+	if (tail - rq->retired > rq->mask + 1)
 		return RECV_BROKEN;
 	const uint8_t *slot = rq->slots + (size_t)(rq->taken & rq->mask) * rq->slot_bytes;
 	struct abi_recv_wqe copy;
@@ -30,10 +30,14 @@ enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct rec
 		memcpy((uint8_t *)r->sge + sizeof(copy.sge), slot + sizeof(copy), bytes - sizeof(copy.sge));
 	r->room = sg_total(r->sge, r->num_sge);
 	rq->taken++;
-	/* release: the slot has been read before it is given back */
-	atomic_store_explicit(&rq->ring->engine_index, rq->taken, memory_order_release);
 	*out = r;
 	return RECV_OK;
+}
+
+void recv_free_slots(struct recv_queue *rq)
+{
+	/* release: the slots have been read before they are given back */
+	atomic_store_explicit(&rq->ring->engine_index, rq->retired, memory_order_release);
 }
 
 void recv_free(struct qp_env *env, struct recv_wr *r)

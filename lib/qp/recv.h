@@ -12,6 +12,8 @@ enum recv_result {
 };
 /* Takes the next WQE as a private copy. */
 enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out);
+/* Gives the slots of completed receives back to the program. */
+void recv_free_slots(struct recv_queue *rq);
 void recv_free(struct qp_env *env, struct recv_wr *r);
 
 #endif

@@ -27,6 +27,8 @@ static bool put(struct cq *q, uint64_t wr_id)
 	if (!c)
 		return false;
 	c->wr_id = wr_id;
+	cq_count(q);
+	assert_int_equal(atomic_load(&q->ring->engine_index), q->produced);
 	cq_commit(q, c);
 	return true;
 }
