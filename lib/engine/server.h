@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "core.h"
-#include "ctl.h"
+#include "socket.h"
 #include "log.h"
 
 struct engine;
@@ -40,11 +40,14 @@ void server_stop(struct server *s, enum ctl_bye_code code, const char *text);
 
 enum server_count {
 	SERVER_ACCEPTED,
+	SERVER_ATTACHED,         /* were sent READY */
 	SERVER_ENDED_BYE,        /* by the client's BYE or close */
 	SERVER_ENDED_DEATH,      /* its process ended, as its pidfd told */
 	SERVER_ENDED_PROTOCOL,   /* thrown out: see the refusals */
 	SERVER_ENDED_UNREAD,     /* thrown out: it does not read what it asked for */
 	SERVER_ENDED_SILENT,     /* thrown out: no HELLO or MAPPED in time */
+	SERVER_ENDED_FAILED,     /* thrown out: memory, descriptors or the like could not be had for it */
+	SERVER_ENDED_SHUTDOWN,   /* by server_stop */
 	SERVER_REFUSED_LIMIT,    /* too many clients */
 	SERVER_REFUSED_VERSION,
 	SERVER_REFUSED_QUOTA,    /* requests answered -EDQUOT */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* server_report: what an operator wants to know, one thing a line: a word that says what it is, then `key value` pairs; no key or value has a space in it. Keys are only ever added.
+ * What belongs to a poll core is copied by mail, so a line is of one moment. */
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include "port.h"
+#include "server_inside.h"
+
+struct look_mail {
+	struct mail mail;
+	struct engine_core *core;
+	struct core_stats stats;
+	struct drop_counters drops;
+	struct engine_stats loop;
+};
+
+static void run_look(struct mail *mail, uint64_t now_ns)
+{
+	struct look_mail *m = (struct look_mail *)mail;
+	const struct core *core = engine_core_stack(m->core);
+	core_stats(core, &m->stats);
+	m->drops = *core_drops(core);
+	engine_core_stats(m->core, &m->loop);
+}
+
+static void print_core(const struct look_mail *m, FILE *out)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {
+		{ "clients", m->stats.clients }, { "qps", m->stats.qps }, { "cqs", m->stats.cqs }, { "mrs", m->stats.mrs }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
+		{ "idle_rounds", m->loop.idle_rounds }, { "longest_round_ns", m->loop.longest_round_ns }, { "sleeps", m->loop.sleeps }, { "slept_ns", m->loop.slept_ns },
+		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
+		{ "rx_unusable", m->loop.rx_unusable }, { "rx_packets", m->stats.rx_packets }, { "tx_packets", m->stats.tx_packets }, { "rx_bytes", m->stats.rx_bytes },
+		{ "tx_bytes", m->stats.tx_bytes }, { "loopback_packets", m->stats.loopback_packets }, { "wqes", m->stats.wqes }, { "cqes", m->stats.cqes }, { "events", m->stats.events },
+		{ "doorbells", m->stats.doorbells }, { "qp_bytes", m->stats.qp_bytes },
+	};
+	fprintf(out, "core %u", engine_core_index(m->core));
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		fprintf(out, " %s %llu", rows[i].name, (unsigned long long)rows[i].value);
+	fputc('\n', out);
+	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
+		if (m->drops.count[d])
+			fprintf(out, "drop %s core %u count %llu\n", drop_name(d), engine_core_index(m->core), (unsigned long long)m->drops.count[d]);
+}
+
+static void print_cores(const struct server *s, FILE *out)
+{
+	for (unsigned i = 0; i < engine_cores(s->engine); i++) {
+		struct look_mail m = { .mail.run = run_look, .core = engine_core_at(s->engine, i) };
+		engine_carry_out(m.core, &m.mail);
+		print_core(&m, out);
+	}
+}
+
+static void print_usage(const struct core_usage *u, FILE *out)
+{
+	for (unsigned i = 0; i < QUOTA_ROWS; i++)
+		fprintf(out, " %s %llu", quota_row_name(i), (unsigned long long)quota_row_value(u, i));
+}
+
+static void print_users(const struct server *s, FILE *out)
+{
+	for (const struct quota_user *u = s->quota.users; u; u = u->hh.next) {
+		fprintf(out, "user %u clients %u grown_bytes %llu", u->uid, u->clients, (unsigned long long)u->grown_bytes);
+		print_usage(&u->used, out);
+		fputc('\n', out);
+	}
+}
+
+static void print_clients(const struct server *s, FILE *out)
+{
+	for (const struct connection *c = s->clients; c; c = c->next) {
+		fprintf(out, "client %ld uid %u program %s state %s", (long)c->peer.pid, c->peer.uid, c->program, connection_state_name(c->state));
+		if (c->core)
+			fprintf(out, " core %u", engine_core_index(c->core));
+		fprintf(out, " grown_bytes %llu", (unsigned long long)c->grown_bytes);
+		print_usage(&c->used, out);
+		fputc('\n', out);
+	}
+}
+
+void server_report(struct server *s, FILE *out)
+{
+	struct rte_mempool *pool = engine_port(s->engine)->pool;
+	fprintf(out, "server %s cores %u clients %u\n", s->config.path, engine_cores(s->engine), s->n_clients);
+	print_cores(s, out);
+	fprintf(out, "mbufs available %u in_use %u\n", rte_mempool_avail_count(pool), rte_mempool_in_use_count(pool));
+	for (int i = 0; i < SERVER_COUNTS; i++)
+		if (s->count[i])
+			fprintf(out, "count %s %llu\n", server_count_name(i), (unsigned long long)s->count[i]);
+	print_users(s, out);
+	print_clients(s, out);
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients that say, send, change or omit what they should not. Each is thrown out for a reason that is counted; the daemon keeps nothing of it, and the others notice nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "server_fixture.h"
+
+#define RUN(body) assert_int_equal(side_child(body, NULL), 0)
+
+/* A client that behaves, beside those that do not. */
+struct witness {
+	struct daemon d;
+	struct raw r;
+	uint32_t qp;
+	unsigned fds;
+};
+
+static void begin(struct witness *w)
+{
+	daemon_prepare(&w->d);
+	daemon_run(&w->d);
+	CHECK(!w->d.err);
+	raw_open(&w->r, w->d.path);
+	w->qp = raw_qp(&w->r, raw_pd(&w->r), raw_cq(&w->r, 16));
+	w->fds = count_fds();
+}
+
+/* As if nothing had been. */
+static void await_only_witness(struct witness *w)
+{
+	double end = now_ms() + 20000;
+	struct abi_rep rep;
+	for (bool is_alone = false; !is_alone;) {
+		char *text = daemon_report(&w->d);
+		is_alone = strstr(text, " clients 1\n") && strstr(text, "core 0 clients 1 qps 1 cqs 1 ") && count_fds() == w->fds;
+		free(text);
+		CHECK(now_ms() < end);
+	}
+	CHECK(!raw_call(&w->r, &(struct abi_req){ .type = ABI_QUERY_QP, .handle = w->qp }, &rep));
+	CHECK(rep.query_qp.attr.state == ABI_QP_RESET);
+}
+
+static void finish(struct witness *w)
+{
+	await_only_witness(w);
+	raw_close(&w->r);
+	daemon_close(&w->d);
+}
+
+/* ---- messages in the wrong state ---- */
+
+enum state { HELLO, MAPPING, READY, GROWING, STATES };
+
+static void reach(struct raw *r, enum state state, const char *path)
+{
+	struct ctl_message m = { .request = { .type = ABI_ALLOC_MEMORY, .alloc_memory.bytes = 8 << 20 } };
+	int fd;
+	if (state == HELLO)
+		raw_connect(r, path);
+	else if (state == MAPPING)
+		raw_meet(r, path);
+	else
+		raw_open(r, path);
+	if (state != GROWING)
+		return;
+	raw_say(r, CTL_REQUEST, &m);
+	raw_expect(r, CTL_REGION, &m, &fd);
+	raw_map(r, &m.region, fd);
+}
+
+static void say_all_in_all_states(void *arg)
+{
+	static const uint32_t right[STATES] = { 1u << CTL_HELLO, 1u << CTL_MAPPED, 1u << CTL_REQUEST, 1u << CTL_MAPPED };
+	struct witness w;
+	uint64_t wrong_state = 0, wrong_side = 0;
+	begin(&w);
+	for (int state = 0; state < STATES; state++) {
+		for (int type = 0; type < CTL_TYPE_COUNT; type++) {
+			struct raw r;
+			struct ctl_message m = { 0 };
+			if (type == CTL_BYE || right[state] >> type & 1)
+				continue;
+			reach(&r, (enum state)state, w.d.path);
+			int fd = ctl_rows[type].has_fd ? r.socket : -1; /* any */
+			CHECK(!ctl_send(r.socket, (enum ctl_type)type, &m, fd));
+			raw_expect_bye(&r, CTL_BYE_PROTOCOL, ctl_rows[type].is_from_client ? ctl_rows[type].name : "from the wrong side");
+			if (state == READY)
+				CHECK(((struct abi_engine_page *)r.arena[0].base)->dead);
+			wrong_state += ctl_rows[type].is_from_client;
+			wrong_side += !ctl_rows[type].is_from_client;
+			raw_close(&r);
+		}
+	}
+	CHECK(server_count(w.d.server, SERVER_REFUSED_STATE) == wrong_state);
+	CHECK(server_count(w.d.server, SERVER_REFUSED_MESSAGE + CTL_DIRECTION) == wrong_side);
+	CHECK(server_count(w.d.server, SERVER_ENDED_PROTOCOL) == wrong_state + wrong_side);
+	finish(&w);
+}
+
+static void test_every_message_in_every_state(void **state)
+{
+	RUN(say_all_in_all_states);
+}
+
+static void leave_in_all_states(void *arg)
+{
+	struct witness w;
+	begin(&w);
+	for (int state = 0; state < STATES; state++) {
+		struct raw said, closed;
+		struct ctl_message m = { 0 };
+		reach(&said, (enum state)state, w.d.path);
+		raw_say(&said, CTL_BYE, &m);
+		CHECK(raw_hear(&said, &m, NULL) == -1);
+		raw_close(&said);
+		reach(&closed, (enum state)state, w.d.path);
+		raw_close(&closed);
+	}
+	daemon_await(&w.d, SERVER_ENDED_BYE, 2 * STATES);
+	finish(&w);
+}
+
+static void test_leaving_in_every_state(void **state)
+{
+	RUN(leave_in_all_states);
+}
+
+/* ---- what is no message ---- */
+
+/* false: it has been thrown out by now. */
+static bool send_raw(int socket, const void *bytes, size_t len, unsigned fds)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(250 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)bytes, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	if (fds) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(fds * sizeof(int));
+		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(fds * sizeof(int)) };
+		for (unsigned i = 0; i < fds; i++)
+			memcpy(CMSG_DATA(&control.header) + i * sizeof(int), &socket, sizeof(socket));
+	}
+	return sendmsg(socket, &msg, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static void send_no_messages(void *arg)
+{
+	static uint8_t big[60000];
+	const struct {
+		uint32_t type, length;
+		size_t bytes;
+		unsigned fds;
+		enum ctl_refusal why;
+	} rows[] = {
+		{ CTL_HELLO, 0, 1, 0, CTL_SHORT }, { CTL_HELLO, 0, 7, 0, CTL_SHORT }, { CTL_HELLO, sizeof(struct ctl_hello), 8, 0, CTL_LENGTH },
+		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 7, 0, CTL_LENGTH }, { CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 9, 0, CTL_LENGTH },
+		{ CTL_HELLO, sizeof(struct ctl_hello) + 1, sizeof(struct ctl_hello) + 8, 0, CTL_LENGTH }, { CTL_HELLO, UINT32_MAX, sizeof(struct ctl_hello) + 8, 0, CTL_LENGTH },
+		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(big), 0, CTL_LENGTH }, { CTL_TYPE_COUNT, 0, 8, 0, CTL_UNKNOWN }, { UINT32_MAX, 0, 8, 0, CTL_UNKNOWN },
+		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 1, CTL_FDS }, { CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 16, CTL_FDS },
+		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 250, CTL_FDS }, { CTL_HELLO, 3, 11, 250, CTL_LENGTH }, { UINT32_MAX, 3, 11, 2, CTL_UNKNOWN },
+		{ CTL_BYE, sizeof(struct ctl_bye), sizeof(struct ctl_bye) + 8, 1, CTL_FDS },
+	};
+	struct witness w;
+	begin(&w);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct raw r;
+		raw_connect(&r, w.d.path);
+		memcpy(big, &(struct ctl_header){ rows[i].type, rows[i].length }, sizeof(struct ctl_header));
+		uint64_t before = server_count(w.d.server, SERVER_REFUSED_MESSAGE + rows[i].why);
+		CHECK(send_raw(r.socket, big, rows[i].bytes, rows[i].fds));
+		raw_expect_bye(&r, CTL_BYE_PROTOCOL, ctl_refusal_name(rows[i].why));
+		CHECK(server_count(w.d.server, SERVER_REFUSED_MESSAGE + rows[i].why) == before + 1);
+		raw_close(&r);
+	}
+	/* descriptors that wait behind the message for which the client is thrown out */
+	struct raw r;
+	raw_connect(&r, w.d.path);
+	for (unsigned i = 0; i < 50 && send_raw(r.socket, big, 8, 5); i++)
+		;
+	raw_expect_bye(&r, CTL_BYE_PROTOCOL, "");
+	raw_close(&r);
+	/* an empty record is the end */
+	raw_connect(&r, w.d.path);
+	CHECK(send_raw(r.socket, "", 0, 0));
+	daemon_await(&w.d, SERVER_ENDED_BYE, 1);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_no_messages(void **state)
+{
+	RUN(send_no_messages);
+}
+
+static void say_wrong_hellos(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	struct ctl_message m;
+	char text[64];
+	begin(&w);
+	const struct {
+		struct ctl_hello hello;
+		enum ctl_bye_code code;
+	} rows[] = {
+		{ { .magic = CTL_MAGIC + 1, .version_min = CTL_VERSION_MIN, .version_max = CTL_VERSION_MAX }, CTL_BYE_PROTOCOL },
+		{ { .magic = CTL_MAGIC, .version_min = CTL_VERSION_MAX + 1, .version_max = CTL_VERSION_MAX + 5 }, CTL_BYE_VERSION },
+		{ { .magic = CTL_MAGIC, .version_min = 0, .version_max = CTL_VERSION_MIN - 1 }, CTL_BYE_VERSION },
+		{ { .magic = CTL_MAGIC, .version_min = CTL_VERSION_MAX + 1, .version_max = CTL_VERSION_MIN }, CTL_BYE_VERSION },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		raw_connect(&r, w.d.path);
+		m.hello = rows[i].hello;
+		raw_say(&r, CTL_HELLO, &m);
+		snprintf(text, sizeof(text), "%u to %u", rows[i].hello.version_min, rows[i].hello.version_max);
+		raw_expect_bye(&r, rows[i].code, rows[i].code == CTL_BYE_VERSION ? text : "magic");
+		snprintf(text, sizeof(text), "%u to %u", CTL_VERSION_MIN, CTL_VERSION_MAX);
+		CHECK(rows[i].code != CTL_BYE_VERSION || strstr(r.bye.text, text));
+		raw_close(&r);
+	}
+	CHECK(server_count(w.d.server, SERVER_REFUSED_VERSION) == 3);
+	/* a wide range, unknown features, and a name that would be a nuisance in a log */
+	raw_connect(&r, w.d.path);
+	m.hello = (struct ctl_hello){ .magic = CTL_MAGIC, .version_min = 0, .version_max = UINT32_MAX, .features = UINT64_MAX };
+	memset(m.hello.program, '\n', sizeof(m.hello.program));
+	raw_say(&r, CTL_HELLO, &m);
+	raw_expect(&r, CTL_WELCOME, &m, &r.life_fd);
+	CHECK(m.welcome.version == CTL_VERSION_MAX && m.welcome.features == CTL_FEATURES);
+	char *report = daemon_report(&w.d);
+	CHECK(strstr(report, " program _______________________________ "));
+	free(report);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_wrong_hello(void **state)
+{
+	RUN(say_wrong_hellos);
+}
+
+/* ---- silence ---- */
+
+static void say_nothing(void *arg)
+{
+	struct witness w;
+	struct raw mute, unmapped;
+	struct ctl_message m;
+	struct abi_rep rep;
+	double worst = 0, start = now_ms(), end[2];
+	begin(&w);
+	raw_connect(&mute, w.d.path);
+	raw_meet(&unmapped, w.d.path);
+	while (!server_count(w.d.server, SERVER_ENDED_SILENT)) { /* meanwhile the others are served */
+		double from = now_ms();
+		CHECK(!raw_call(&w.r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+		worst = now_ms() - from > worst ? now_ms() - from : worst;
+	}
+	raw_expect_bye(&mute, CTL_BYE_PROTOCOL, "HELLO");
+	end[0] = now_ms() - start;
+	raw_expect_bye(&unmapped, CTL_BYE_PROTOCOL, "MAPPED");
+	end[1] = now_ms() - start;
+	printf("# thrown out after %.0f and %.0f ms; a call meanwhile took at most %.1f ms\n", end[0], end[1], worst);
+	CHECK(end[0] > 1900 && end[0] < 4000 && end[1] > 4900 && end[1] < 8000);
+	CHECK(raw_hear(&mute, &m, NULL) == -1);
+	raw_close(&mute);
+	raw_close(&unmapped);
+	finish(&w);
+}
+
+static void test_silence(void **state)
+{
+	RUN(say_nothing);
+}
+
+/* A client that asks and asks and reads nothing would have the daemon's descriptors pile up in its socket. */
+static void read_nothing(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	begin(&w);
+	for (int round = 0; round < 2; round++) {
+		struct ctl_message m = { .request.type = round ? ABI_CREATE_CHANNEL : ABI_QUERY_DEVICE };
+		raw_open(&r, w.d.path);
+		for (unsigned i = 0; i < 1000 && !ctl_send(r.socket, CTL_REQUEST, &m, -1); i++)
+			;
+		daemon_await(&w.d, SERVER_ENDED_UNREAD, (uint64_t)round + 1);
+		raw_expect_bye(&r, CTL_BYE_PROTOCOL, "before it has read");
+		raw_close(&r);
+	}
+	finish(&w);
+}
+
+static void test_unread_answers(void **state)
+{
+	RUN(read_nothing);
+}
+
+/* ---- memory ---- */
+
+static void meet_with_fd(struct raw *r, const char *path, int *region)
+{
+	struct ctl_message m;
+	raw_connect(r, path);
+	raw_say_hello(r);
+	raw_expect(r, CTL_WELCOME, &m, &r->life_fd);
+	raw_expect(r, CTL_WAKE, &m, &r->wake_fd);
+	raw_expect(r, CTL_ASYNC, &m, &r->async_fd);
+	raw_expect(r, CTL_REGION, &m, region);
+	raw_map(r, &m.region, fcntl(*region, F_DUPFD_CLOEXEC, 0));
+}
+
+static void tamper(void *arg)
+{
+	struct witness w;
+	begin(&w);
+	for (int trick = 0; trick < 5; trick++) {
+		struct raw r;
+		int fd;
+		meet_with_fd(&r, w.d.path, &fd);
+		off_t bytes = (off_t)r.arena[0].bytes;
+		CHECK(trick != 0 || !ftruncate(fd, 4096));
+		CHECK(trick != 1 || !ftruncate(fd, 0));
+		CHECK(trick != 2 || !ftruncate(fd, 2 * bytes));
+		CHECK(trick != 3 || !fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL));
+		raw_say_mapped(&r, trick == 4);
+		raw_expect_bye(&r, CTL_BYE_PROTOCOL, trick < 3 ? "size" : trick == 3 ? "seals" : "arena 1");
+		close(fd);
+		raw_close(&r);
+	}
+	CHECK(server_count(w.d.server, SERVER_ENDED_PROTOCOL) == 5);
+	/* a region that comes later */
+	struct raw r;
+	struct ctl_message m = { .request = { .type = ABI_ALLOC_MEMORY, .alloc_memory.bytes = 8 << 20 } };
+	int fd;
+	raw_open(&r, w.d.path);
+	raw_say(&r, CTL_REQUEST, &m);
+	raw_expect(&r, CTL_REGION, &m, &fd);
+	CHECK(!ftruncate(fd, 4096));
+	raw_say_mapped(&r, 1);
+	raw_expect_bye(&r, CTL_BYE_PROTOCOL, "size");
+	CHECK(((struct abi_engine_page *)r.arena[0].base)->dead);
+	close(fd);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_size_changed_before_mapped(void **state)
+{
+	RUN(tamper);
+}
+
+/* Pages that the client took away before it said MAPPED are there again afterwards, and none can be taken any more: the poll core never meets a hole. */
+static void punch(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	struct ctl_message m;
+	struct abi_rep rep;
+	unsigned char there[512];
+	int fd;
+	begin(&w);
+	meet_with_fd(&r, w.d.path, &fd);
+	off_t bytes = (off_t)r.arena[0].bytes;
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes));
+	CHECK(!ftruncate(fd, 0) && !ftruncate(fd, bytes));
+	raw_say_mapped(&r, 0);
+	raw_expect(&r, CTL_READY, &m, NULL);
+	CHECK(!mincore(r.arena[0].base, (size_t)bytes, there));
+	for (off_t i = 0; i < bytes / 4096; i++)
+		CHECK(there[i] & 1);
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 4096) && errno == EPERM);
+	CHECK(ftruncate(fd, bytes / 2) && errno == EPERM);
+	CHECK(ftruncate(fd, 2 * bytes) && errno == EPERM);
+	CHECK(madvise(r.arena[0].base, (size_t)bytes, MADV_REMOVE) && errno == EPERM);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EPERM);
+	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	madvise(r.arena[0].base, (size_t)bytes, MADV_DONTNEED); /* only its own mapping's */
+	raw_cq(&r, 1000);
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	close(fd);
+	raw_close(&r);
+	/* who does not map cannot do so afterwards, and that is all */
+	raw_connect(&r, w.d.path);
+	raw_say_hello(&r);
+	raw_expect(&r, CTL_WELCOME, &m, &r.life_fd);
+	raw_expect(&r, CTL_WAKE, &m, &r.wake_fd);
+	raw_expect(&r, CTL_ASYNC, &m, &r.async_fd);
+	raw_expect(&r, CTL_REGION, &m, &fd);
+	raw_say_mapped(&r, 0);
+	raw_expect(&r, CTL_READY, &m, NULL);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EPERM);
+	raw_qp(&r, raw_pd(&r), raw_cq(&r, 16));
+	close(fd);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_holes(void **state)
+{
+	RUN(punch);
+}
+
+/* The ends of pipes that a client has: filled, made to block, opened again for the other direction. */
+static void misuse_pipes(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	struct abi_rep rep;
+	char path[64], junk[4096] = { 0 };
+	begin(&w);
+	raw_open(&r, w.d.path);
+	CHECK(!fcntl(r.wake_fd, F_SETFL, O_NONBLOCK));
+	for (unsigned i = 0; i < 200; i++)
+		if (write(r.wake_fd, junk, sizeof(junk)) < 0)
+			CHECK(errno == EAGAIN);
+	CHECK(!fcntl(r.wake_fd, F_SETFL, 0));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r.async_fd);
+	int writer = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(writer >= 0);
+	while (write(writer, junk, sizeof(junk)) > 0)
+		;
+	CHECK(!fcntl(r.async_fd, F_SETFL, 0));
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	close(r.wake_fd); /* no hang-up of its may keep the core from sleeping, or from others */
+	r.wake_fd = -1;
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	CHECK(!raw_call(&w.r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	close(writer);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_misused_pipes(void **state)
+{
+	RUN(misuse_pipes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_message_in_every_state),
+		cmocka_unit_test(test_leaving_in_every_state),
+		cmocka_unit_test(test_no_messages),
+		cmocka_unit_test(test_wrong_hello),
+		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_unread_answers),
+		cmocka_unit_test(test_size_changed_before_mapped),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_misused_pipes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
