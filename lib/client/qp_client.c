@@ -255,20 +255,6 @@ static const char *refuse_attr(const struct uroce_qp_attr *attr, uint32_t mask)
 	return NULL;
 }
 
-static void empty_queue(struct post_queue *q)
-{
-	atomic_store_explicit(&q->head, atomic_load_explicit(&q->tail, memory_order_relaxed), memory_order_relaxed);
-}
-
-/* The engine dropped what was queued (its head is our tail again), and the program must not poll what was completed before
- * (IBA vol. 1, 10.3.1.1). */
-static void on_reset(struct uroce_qp *qp)
-{
-	purge(qp);
-	empty_queue(&qp->sq);
-	empty_queue(&qp->rq);
-}
-
 int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask)
 {
 	struct uroce_context *ctx = qp->o.ctx;
@@ -284,8 +270,9 @@ int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint
 	err = context_call(ctx, &req, &rep);
 	if (err || !(mask & UROCE_QP_STATE))
 		return err;
+	/* The engine dropped what was queued, and the program must not poll what was completed before (IBA vol. 1, 10.3.1.1). */
 	if (attr->state == UROCE_QP_RESET)
-		on_reset(qp);
+		purge(qp);
 	atomic_store_explicit(&qp->state, attr->state, memory_order_relaxed);
 	return 0;
 }

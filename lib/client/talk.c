@@ -37,8 +37,6 @@ int talk_end(struct talk *t, int err, const char *format, ...)
 {
 	char text[CTL_TEXT_MAX + 128];
 	va_list args;
-	if (t->is_over)
-		return err;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

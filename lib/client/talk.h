@@ -15,8 +15,8 @@ struct talk {
 	struct abi_engine_page *page; /* the same */
 };
 
-/* Ends the talk, unless it has ended: one line in the log, which begins with "the daemon"; a BYE, if the daemon may still
- * listen; the page says dead. Returns err, always. */
+/* Ends the talk: one line in the log, which begins with "the daemon"; a BYE, if the daemon may still listen; the page says
+ * dead. Returns err, always. */
 int talk_end(struct talk *t, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The daemon said BYE. */
 int talk_on_bye(struct talk *t, const struct ctl_bye *bye);

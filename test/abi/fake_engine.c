@@ -139,7 +139,7 @@ static void on_create_qp(struct fake_engine *f, const struct abi_req *req, struc
 	rep->qp.rq = lay_ring(f, qp->cap.max_recv_wr, abi_recv_slot_bytes(qp->cap.max_recv_sge), &qp->rq);
 	atomic_store(&qp->rq.ring->looking, 1); /* but in ERR the engine comes by itself when a message needs a receive */
 	rep->qp.cap = qp->cap;
-	rep->qp.qpn = FAKE_QPN + f->qps;
+	rep->qp.qpn = qp->qpn = (FAKE_QPN + f->qps) ^ f->qpn_twist;
 	rep->qp.doorbell = qp->doorbell = f->doorbell++;
 	qp->cookie = req->create_qp.cookie;
 	rep->handle = f->qps++;
@@ -400,7 +400,7 @@ struct abi_cqe fake_cqe_of(const struct fake_engine *f, unsigned qp, bool is_rq,
 	const struct fake_ring *r = is_rq ? &f->qp[qp].rq : &f->qp[qp].sq;
 	const struct abi_recv_wqe *recv = fake_slot(r, index);
 	const struct abi_send_wqe *send = fake_slot(r, index);
-	return (struct abi_cqe){ .wr_id = is_rq ? recv->wr_id : send->wr_id, .qpn = FAKE_QPN + qp,
+	return (struct abi_cqe){ .wr_id = is_rq ? recv->wr_id : send->wr_id, .qpn = f->qp[qp].qpn,
 		.opcode = is_rq ? ABI_WC_RECV : ABI_WC_SEND, .index = index };
 }
 

@@ -39,7 +39,7 @@ struct fake_qp {
 	struct abi_qp_cap cap;
 	struct abi_qp_attr attr;
 	struct abi_qp_error error;
-	uint32_t doorbell;
+	uint32_t doorbell, qpn;
 	uint64_t cookie;
 };
 
@@ -60,6 +60,7 @@ struct fake_engine {
 	int async[2];
 	uint32_t handles;
 	uint32_t doorbell;   /* of the next QP */
+	uint32_t qpn_twist;  /* the numbers of QPs, from FAKE_QPN on, are exclusive-ored with it */
 	uint32_t first_index; /* where the indices of the next rings begin */
 	unsigned wakes, polls, closes;
 	void (*on_woken)(struct fake_engine *f);

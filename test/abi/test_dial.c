@@ -51,10 +51,14 @@ static void expect(struct place *p, const char *path, int err, const char *words
 {
 	struct uroce_open_attr attr = fake_open_attr(p->f);
 	struct client_log log;
-	int fd, got;
+	int fd, next = dup(p->socket), got;
+	close(next);
 	context_log_init(&log, &attr);
 	p->f->lines = 0;
 	got = dial(&log.log, path, 100, &fd);
+	fd = dup(p->socket);
+	assert_int_equal(fd, next); /* nothing stayed open */
+	close(fd);
 	if (got != err || p->f->lines != 1 || !strstr(p->f->line, words))
 		fail_msg("%s: error %d with %u lines, \"%s\"; wanted %d, \"%s\"", path, got, p->f->lines, p->f->line, err, words);
 	assert_true(strlen(path) > 200 || strstr(p->f->line, path));

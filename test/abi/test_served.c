@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +20,9 @@
 
 #include "client.h"
 #include "fake_daemon.h"
+#include "socket.h"
 
-static const struct served_patience patience = { .step_ms = 100, .reply_ms = 150 };
+static const struct served_patience patience = { .step_ms = 100, .reply_ms = 500 };
 
 /* ---- what is left behind ---- */
 
@@ -258,6 +260,9 @@ static int run(unsigned at, enum mischief how, int arg, void (*twist)(struct fak
 		fail_msg("message %u, mischief %d(%d): %u lines, the last is \"%s\"", at, how, arg, c.d->f->lines, c.d->f->line);
 	snprintf(line, len, "%s", c.d->f->line);
 	assert_non_null(strstr(line, c.d->path));
+	/* The daemon hears that it was too bad to talk to, but not in answer to a BYE. */
+	if (how == SAY_BYE || how <= SEND_TWISTED)
+		assert_int_equal(c.d->byes, how != SAY_BYE);
 	fake_daemon_free(c.d);
 	expect_census(&before);
 	return err;
@@ -343,7 +348,7 @@ static void test_hang_up(void **state)
 static void test_silence(void **state)
 {
 	for (unsigned at = 0; at < SENDINGS; at++)
-		expect(at, STAY_SILENT, 0, -ETIMEDOUT, at < AT_DEVICE ? "within 100 ms" : "within 150 ms");
+		expect(at, STAY_SILENT, 0, -ETIMEDOUT, at < AT_DEVICE ? "within 100 ms" : "within 500 ms");
 }
 
 static void test_death(void **state)
@@ -354,12 +359,45 @@ static void test_death(void **state)
 	}
 }
 
+static uint64_t get_now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static void test_let_go(void **state)
 {
 	for (unsigned at = AT_READY; at < SENDINGS; at++) {
+		uint64_t start = get_now_ms();
 		expect(at, LET_GO, 0, -ENODEV, "without a word");
+		assert_in_range(get_now_ms() - start, 0, 450);
 		expect(at, LET_GO_BYE, 0, -ENODEV, "that is why");
 	}
+}
+
+static void *turn_away(void *arg)
+{
+	struct fake_daemon *d = arg;
+	struct ctl_message bye = { .bye = { CTL_BYE_LIMIT, 0, "64 clients are here already" } };
+	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct pollfd wait = { fd, POLLIN, 0 };
+	poll(&wait, 1, 1000);
+	ctl_send(fd, CTL_BYE, &bye, -1);
+	close(fd);
+	return NULL;
+}
+
+/* A daemon that turns a client away without having read its HELLO: what it said is heard all the same. */
+static void test_turned_away(void **state)
+{
+	struct client c = { .d = fake_daemon_new() };
+	assert_int_equal(pthread_create(&c.d->thread, NULL, turn_away, c.d), 0);
+	assert_int_equal(open_context(&c), -EUSERS);
+	assert_int_equal(c.d->f->lines, 1);
+	assert_non_null(strstr(c.d->f->line, "64 clients are here already"));
+	fake_daemon_wait(c.d);
+	fake_daemon_free(c.d);
 }
 
 /* ---- the right message with wrong contents ---- */
@@ -465,6 +503,7 @@ static void test_death_while_polling(void **state)
 	struct census before = take_census();
 	for (unsigned is_whole = 0; is_whole < 2; is_whole++) {
 		struct client c = open_client();
+		struct census open;
 		struct uroce_device_attr device;
 		struct uroce_wc wc[4];
 		void *p;
@@ -487,10 +526,13 @@ static void test_death_while_polling(void **state)
 		assert_int_equal(uroce_cq_poll(c.cq, wc, 4), -ENODEV);
 		assert_int_equal(uroce_cq_arm(c.cq, false), -ENODEV);
 		assert_int_equal(c.d->f->lines, 0);
+		open = take_census();
 		assert_int_equal(uroce_query_device(c.ctx, &device), -ENODEV);
 		assert_int_equal(c.d->f->lines, 1);
+		assert_int_equal(take_census().fds, open.fds - 1); /* the socket */
 		assert_int_equal(uroce_alloc(c.ctx, 4096, &p), -ENODEV);
 		destroy_objects(&c);
+		assert_int_equal(take_census().fds, open.fds - 2); /* the channel's */
 		assert_int_equal(c.d->f->lines, 1);
 		close_client(&c);
 		expect_census(&before);
@@ -530,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_let_go),
+		cmocka_unit_test(test_turned_away),
 		cmocka_unit_test(test_wrong_contents),
 		cmocka_unit_test(test_refused_channel),
 		cmocka_unit_test(test_blocked_getters_return),

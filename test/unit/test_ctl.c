@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -201,6 +202,28 @@ static void test_numbers_of_descriptors(void **state)
 	close_ends(&e);
 }
 
+/* Where only the first of two finds room, the message is refused all the same. */
+static void test_no_room_for_descriptors(void **state)
+{
+	struct ends e = open_ends();
+	struct ctl_message m = { .header = { CTL_WAKE, 0 } };
+	struct rlimit before, now;
+	enum ctl_refusal why;
+	int fd, next;
+	send_raw(e.daemon, &m, HEADER, 2);
+	next = dup(e.client);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	now = before;
+	now.rlim_cur = (rlim_t)next + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(ctl_recv(e.client, false, &m, &fd, &why), -EPROTO);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(why, CTL_FDS);
+	assert_int_equal(fd, -1);
+	close_ends(&e);
+}
+
 /* Descriptors that come with what is refused for another reason are closed too. */
 static void test_descriptors_of_refused_messages(void **state)
 {
@@ -378,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_numbers_of_descriptors),
+		cmocka_unit_test(test_no_room_for_descriptors),
 		cmocka_unit_test(test_descriptors_of_refused_messages),
 		cmocka_unit_test(test_other_ancillary_data),
 		cmocka_unit_test(test_sending),
