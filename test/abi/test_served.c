@@ -22,7 +22,8 @@
 #include "fake_daemon.h"
 #include "socket.h"
 
-static const struct served_patience patience = { .step_ms = 100, .reply_ms = 500 };
+/* Much, since the machine may be busy; little where the daemon will not answer. */
+static const struct served_patience much = { .step_ms = 10000, .reply_ms = 20000 }, little = { .step_ms = 400, .reply_ms = 500 };
 
 /* ---- what is left behind ---- */
 
@@ -63,6 +64,7 @@ struct client {
 	struct uroce_cq *cq;
 	struct uroce_pd *pd;
 	struct uroce_qp *qp;
+	bool is_impatient;
 };
 
 static int open_context(struct client *c)
@@ -74,7 +76,7 @@ static int open_context(struct client *c)
 	int err;
 	attr.log_level = 2; /* warnings */
 	context_log_init(&log, &attr);
-	err = served_open(&log, c->d->path, &patience, &ops, &session);
+	err = served_open(&log, c->d->path, c->is_impatient ? &little : &much, &ops, &session);
 	return err ? err : context_open(ops, session, &attr, &c->ctx);
 }
 
@@ -236,7 +238,7 @@ static void test_channels(void **state)
 static int run(unsigned at, enum mischief how, int arg, void (*twist)(struct fake_daemon *, struct ctl_message *), char *line, size_t len)
 {
 	struct census before = take_census();
-	struct client c = { .d = fake_daemon_new() };
+	struct client c = { .d = fake_daemon_new(), .is_impatient = how == STAY_SILENT };
 	struct uroce_device_attr device;
 	int err;
 	c.d->at = at;
@@ -348,7 +350,7 @@ static void test_hang_up(void **state)
 static void test_silence(void **state)
 {
 	for (unsigned at = 0; at < SENDINGS; at++)
-		expect(at, STAY_SILENT, 0, -ETIMEDOUT, at < AT_DEVICE ? "within 100 ms" : "within 500 ms");
+		expect(at, STAY_SILENT, 0, -ETIMEDOUT, at < AT_DEVICE ? "within 400 ms" : "within 500 ms");
 }
 
 static void test_death(void **state)
@@ -371,7 +373,7 @@ static void test_let_go(void **state)
 	for (unsigned at = AT_READY; at < SENDINGS; at++) {
 		uint64_t start = get_now_ms();
 		expect(at, LET_GO, 0, -ENODEV, "without a word");
-		assert_in_range(get_now_ms() - start, 0, 450);
+		assert_in_range(get_now_ms() - start, 0, 5000); /* not all of its patience */
 		expect(at, LET_GO_BYE, 0, -ENODEV, "that is why");
 	}
 }
