@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# From nothing to two hosts talking RDMA: installs what is missing (root), builds, moves and checks data with every operation, and prints what it measured beside kernel TCP over the same path.
-#   sudo config/quickstart.sh    two network namespaces joined by a veth pair, an engine on each with net_af_packet; both are removed again
-#   config/quickstart.sh         not root: two engines in one process over a ring pair
+# From nothing to two hosts talking RDMA: installs what is missing (root), builds, runs a daemon on each host and several client processes at once, checks every byte of every operation, and prints what it measured
+# beside kernel TCP over the same path.
+#   sudo config/quickstart.sh    two network namespaces joined by a veth pair, a uroced on each with net_af_packet; both are removed again
+#   config/quickstart.sh         not root: two uroced joined by shared memory (net_memif)
 # Exit code 0 only if all data was right. Environment: QUICKSTART_MTU, of the veth pair (4200, for a path MTU of 4096).
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,8 +13,8 @@ mtu=${QUICKSTART_MTU:-4200}
 port=7471
 a=uroce-a-$$
 b=uroce-b-$$
-server=
-client=
+tmp=$(mktemp -d)
+pids=() # of everything that was started and not waited for
 
 say() {
 	printf '\n== %s\n' "$*"
@@ -21,13 +22,14 @@ say() {
 
 clean_up() {
 	local pid
-	for pid in $server $client; do
-		kill "$pid" 2>/dev/null || continue
-		wait "$pid" || true
-	done
+	for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+	for pid in "${pids[@]}"; do wait "$pid" || true; done
 	ip netns del "$a" 2>/dev/null || true
 	ip netns del "$b" 2>/dev/null || true
+	rm -rf "$tmp"
 }
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
 
 # shellcheck source=config/packages.sh disable=SC1091
 . "$top/config/packages.sh"
@@ -40,25 +42,31 @@ say "building in $build"
 	exit 1
 }
 rm -f "${TMPDIR:-/tmp}/uroce-setup-$$.log"
-ninja -C "$build" -v app/perf/uroce-perf lib/liburoce-engine.so.0 >"$build/quickstart.log" 2>&1 || {
+ninja -C "$build" -v app/perf/uroce-perf app/uroced/uroced >"$build/quickstart.log" 2>&1 || {
 	grep -A 12 -E '^FAILED|error:' "$build/quickstart.log" | head -n 40
 	exit 1
 }
 perf=$build/app/perf/uroce-perf
-[ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] || {
-	echo "warning: no huge pages free; going on without, somewhat slower (sudo config/hugepages.sh reserves some)"
-	export UROCE_LOG=${UROCE_LOG:-error} # each engine would say so again
-}
+uroced=$build/app/uroced/uroced
+[ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] || echo "warning: no huge pages free; going on without, somewhat slower (sudo config/hugepages.sh reserves some)"
 
-# The same work in both layouts.
-check="--test verify --sizes 0,1,1023,4096,4097,64K,1M,64M --iters 16 --bytes 256M"
+# What is run: four pairs of programs at once, every operation among them and every byte checked; then figures of one pair, and of kernel TCP.
+checks=(
+	"--op send,send-imm --test verify --sizes 0,1,1023,4096,4097,64K,1M --iters 16"
+	"--op write,write-imm --verify --test rate --sizes 1,4097,64K,1M --iters 16 --seconds 0.2"
+	"--op read --verify --test rate --sizes 1,4097,64K,1M --iters 16 --seconds 0.2"
+	"--op write,cas,fadd --test verify --sizes 8,64M --iters 4 --bytes 256M"
+)
 figures="--sizes 8,4K,64K,1M --seconds 0.3"
 tcp="--tcp --sizes 8,4K,64K,1M --seconds 0.3"
 
+# The first two CPUs that this script may use (or the only one).
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
+cpu_a=${cpus[0]}
+cpu_b=${cpus[1]:-$cpu_a}
+
 make_hosts() {
 	local n i=1
-	trap clean_up EXIT
-	trap 'exit 130' INT TERM HUP
 	ip netns add "$a" && ip netns add "$b" && ip -n "$a" link add v0 type veth peer name v0 netns "$b" || return 1
 	for n in "$a" "$b"; do
 		ip -n "$n" link set lo up && ip -n "$n" link set v0 mtu "$mtu" up && ip -n "$n" addr add "10.77.0.$i/24" dev v0 || return 1
@@ -66,21 +74,66 @@ make_hosts() {
 	done
 }
 
-# run_pair DEVICE CLIENT-OPTION...: both ends of one uroce-perf, each on its host and CPU. The server's errors and exit code count too.
+# Where things run, as words in front of a command, and how the hosts reach each other.
+on_a=() on_b=()
+address=127.0.0.1
+if [ "$(id -u)" -eq 0 ] && make_hosts; then
+	where="two hosts over veth"
+	say "two hosts: namespaces $a (10.77.0.1, CPU $cpu_a) and $b (10.77.0.2, CPU $cpu_b), veth with MTU $mtu, a uroced on each with net_af_packet"
+	on_a=(ip netns exec "$a") on_b=(ip netns exec "$b")
+	address=10.77.0.2
+	wire="the same veth"
+	vdev_a=net_af_packet0,iface=v0
+	vdev_b=$vdev_a
+	without="an engine on the program's own thread at each end (inline mode)"
+	run_without() { run_pair $port "-d inline:$vdev_a --cores $cpu_a" "-d inline:$vdev_b --cores $cpu_b" "$@"; }
+else
+	if [ "$(id -u)" -eq 0 ]; then why="no network namespaces here, though root"; else why="not root (as root: two hosts over veth)"; fi
+	where="two hosts over shared memory"
+	say "$why: two uroced on this machine, joined by net_memif"
+	wire=loopback
+	vdev_a=net_memif0,role=server,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.1/24
+	vdev_b=net_memif0,role=client,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.2/24
+	without="both ends in one process, an engine on the thread of each (inline mode), joined by a ring pair"
+	run_without() { "$perf" "$@"; }
+fi
+
+# start_daemon HOST VDEV CPU WORD-BEFORE...: a uroced that shows what it has come to.
+start_daemon() {
+	local log=$tmp/uroced-$1 options=(--vdev "$2" --socket "$tmp/$1.sock" --cpu "$3" --log-level error)
+	shift 3
+	"$@" "$uroced" "${options[@]}" >"$log" 2>&1 &
+	pids+=($!)
+	for _ in $(seq 400); do
+		if grep -q '^  memory ' "$log"; then break; fi
+		if ! kill -0 "${pids[-1]}" 2>/dev/null; then break; fi
+		sleep 0.05
+	done
+	cat "$log"
+	grep -q '^  memory ' "$log"
+}
+
+# Waits for the last process started; its exit code.
+wait_last() {
+	local rc=0
+	wait "${pids[-1]}" || rc=$?
+	unset 'pids[-1]'
+	return $rc
+}
+
+# run_pair PORT A-OPTIONS B-OPTIONS CLIENT-OPTION...: both ends of one uroce-perf, each on its host. The server's errors and exit code count too.
 run_pair() {
-	local device=$1 log=$build/quickstart-server.log rc=0 served=0
-	shift
+	local at=$1 options_a=$2 options_b=$3 log=$tmp/server-$1 rc=0 served=0
+	shift 3
 	# shellcheck disable=SC2086 # a list of options, or nothing
-	ip netns exec "$b" "$perf" --listen "10.77.0.2:$port" $device --cores "$cpu_b" >"$log" 2>&1 &
-	server=$!
+	"${on_b[@]}" "$perf" --listen "$address:$at" $options_b >"$log" 2>&1 &
+	pids+=($!)
 	# shellcheck disable=SC2086
-	ip netns exec "$a" "$perf" --connect "10.77.0.2:$port" $device --cores "$cpu_a" "$@" &
-	client=$! # waited for, and not run in the foreground: so a signal is acted on at once
-	wait "$client" || rc=$?
-	client=
-	[ "$rc" -eq 0 ] || kill "$server" 2>/dev/null || true
-	wait "$server" || served=$?
-	server=
+	"${on_a[@]}" "$perf" --connect "$address:$at" $options_a "$@" &
+	pids+=($!) # waited for, and not run in the foreground: so a signal is acted on at once
+	wait_last || rc=$?
+	[ "$rc" -eq 0 ] || kill "${pids[-1]}" 2>/dev/null || true
+	wait_last || served=$?
 	if [ "$rc" -ne 0 ] || [ "$served" -ne 0 ]; then
 		echo "the other host said:"
 		tail -n 20 "$log"
@@ -88,41 +141,50 @@ run_pair() {
 	fi
 }
 
-# The first two CPUs that this script may use (or the only one).
-mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
-cpu_a=${cpus[0]}
-cpu_b=${cpus[1]:-$cpu_a}
+# All checks at once, each a pair in a shell of its own; what they said, one after the other.
+run_checks() {
+	local i rc=0 first=${#pids[@]}
+	for i in "${!checks[@]}"; do
+		# shellcheck disable=SC2086 # a list of options
+		(
+			pids=() # of this shell
+			trap - EXIT
+			trap 'kill "${pids[@]}"; exit 130' INT TERM HUP
+			run_pair $((port + 1 + i)) "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" ${checks[i]}
+		) >"$tmp/check-$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in "${!checks[@]}"; do
+		wait "${pids[first + i]}" || rc=1
+		echo "-- uroce-perf ${checks[i]}"
+		grep -v -E '^(layout|messages):' "$tmp/check-$i"
+	done
+	pids=("${pids[@]:0:first}")
+	return $rc
+}
 
 failed=0
-where="two engines in one process, joined by a ring pair"
-if [ "$(id -u)" -ne 0 ]; then
-	say "not root: $where (as root: two hosts over veth)"
-elif make_hosts; then
-	where="two hosts over veth"
-	say "two hosts: namespaces $a (10.77.0.1, CPU $cpu_a) and $b (10.77.0.2, CPU $cpu_b), veth with MTU $mtu, an engine on each with net_af_packet"
-else
-	clean_up
-	say "no network namespaces here, though root: $where"
+if ! start_daemon a "$vdev_a" "$cpu_a" "${on_a[@]}" || ! start_daemon b "$vdev_b" "$cpu_b" "${on_b[@]}"; then
+	say "FAILED: the daemons do not start"
+	exit 1
 fi
-if [ "$where" = "two hosts over veth" ]; then
-	run() { run_pair "--device inline:net_af_packet0,iface=v0" "$@"; }
-	run_tcp() { run_pair --tcp "$@"; }
-	wire="the same veth"
-else
-	run() { "$perf" "$@"; }
-	run_tcp() { "$perf" "$@"; }
-	wire=loopback
-fi
-
-say "every operation, 0 bytes to 64 MiB, every byte checked at both ends"
+say "four pairs of programs at once, clients of these daemons: every operation, 0 bytes to 64 MiB, every byte checked at both ends"
+run_checks || failed=1
+say "what it does: RC QPs of one pair of programs, through the daemons"
 # shellcheck disable=SC2086
-run $check || failed=1
-say "what it does: RC QPs of uroce, one spinning thread on each host"
+run_pair $port "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" $figures || failed=1
+say "the daemons end"
+for i in 1 0; do
+	kill "${pids[i]}"
+	wait_last || failed=1
+done
+tail -qn 1 "$tmp/uroced-a" "$tmp/uroced-b"
+say "the same without daemons: $without"
 # shellcheck disable=SC2086
-run $figures || failed=1
+run_without $figures || failed=1
 say "beside it, in the same run: kernel TCP over $wire"
 # shellcheck disable=SC2086
-run_tcp $tcp || failed=1
+run_pair $port "--tcp --cores $cpu_a" "--tcp --cores $cpu_b" $tcp || failed=1
 
 if [ "$failed" -ne 0 ]; then
 	say "FAILED: see above"
