@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the core, the objects and the time of one side. */
+#include "host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "direct_session.h"
+#include "qp.h"
+
+#define START_NS 1000000000ull
+#define RD_ATOMIC 16u
+
+static void open_core(struct golden_host *h, const struct packet *own)
+{
+	struct core_config c = { .name = "golden", .addr.mode = ADDR_OWN, .max_frame = 4300, .max_qp = 4, .max_cq = 4, .max_mr = 32, .seed = 1, .hooks = &direct_hooks };
+	struct uroce_open_attr attr = { .log_level = 1 };
+	uint32_t index;
+	memcpy(c.addr.mac, own->smac, 6);
+	assert_int_equal(core_new(&h->core, &c, h->now), 0);
+	assert_int_equal(addr_gid_add(core_addr(h->core), &own->src, VLAN_NONE, gid_is_ip4(&own->src) ? 8 : 16, &index), 0);
+	assert_int_equal(addr_learn(core_addr(h->core), &own->dst, VLAN_NONE, own->dmac, true, h->now), 0);
+	assert_int_equal(direct_session_open(h->core, &h->now, &attr, &h->ctx), 0);
+}
+
+static void connect_qp(struct golden_host *h, const struct golden *g, const struct packet *own, uint32_t sq_psn, uint32_t rq_psn, uint8_t rnr_timer)
+{
+	struct uroce_endpoint local, remote = { .qpn = own->dqpn, .psn = rq_psn, .mtu = g->mtu, .rd_atomic = RD_ATOMIC };
+	struct uroce_qp_attr a = { .path_mtu = g->mtu, .max_dest_rd_atomic = RD_ATOMIC, .min_rnr_timer = rnr_timer, .av = { .traffic_class = own->tos, .hop_limit = own->ttl } };
+	assert_int_equal(uroce_qp_endpoint(h->qp, 0, &local), 0);
+	local.psn = sq_psn;
+	memcpy(remote.gid.raw, own->dst.b, 16);
+	assert_int_equal(uroce_qp_connect(h->qp, &local, &remote, &a, UROCE_QP_PATH_MTU | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER | UROCE_QP_AV), 0);
+}
+
+void golden_host_open(struct golden_host *h, const struct golden *g, const struct packet *own, uint32_t sq_psn, uint32_t rq_psn, uint8_t rnr_timer)
+{
+	*h = (struct golden_host){ .now = START_NS, .start = START_NS };
+	open_core(h, own);
+	assert_int_equal(uroce_pd_create(h->ctx, &h->pd), 0);
+	assert_int_equal(uroce_cq_create(h->ctx, 4 * GOLDEN_WRS, NULL, NULL, &h->cq), 0);
+	struct uroce_qp_init init = { .send_cq = h->cq, .recv_cq = h->cq, .cap = { GOLDEN_WRS, GOLDEN_WRS, 1, 1, 0 } };
+	assert_int_equal(uroce_qp_create(h->pd, &init, &h->qp), 0);
+	connect_qp(h, g, own, sq_psn, rq_psn, rnr_timer);
+}
+
+void golden_host_close(struct golden_host *h)
+{
+	uroce_close(h->ctx);
+	core_free(h->core);
+	for (unsigned i = 0; i < h->regions; i++)
+		free(h->region[i].memory);
+}
+
+struct golden_region *golden_host_region(struct golden_host *h, uint32_t captured_rkey, uint64_t va, uint64_t len)
+{
+	struct golden_region *r = &h->region[h->regions++];
+	assert_true(h->regions <= GOLDEN_REGIONS);
+	*r = (struct golden_region){ captured_rkey, va, len, calloc(1, len + 1), NULL };
+	assert_int_equal(uroce_mr_register_iova(h->pd, r->memory, len, va, 15, &r->mr), 0);
+	return r;
+}
+
+void golden_host_feed(struct golden_host *h, const uint8_t *frame, uint32_t len)
+{
+	uint8_t *copy = malloc(len); /* in a block of its own, for the sanitizers */
+	memcpy(copy, frame, len);
+	struct core_frame f = { .data = copy, .len = len, .vlan_tci = VLAN_NONE };
+	core_rx(h->core, h->now, &f, 1);
+	free(copy);
+}
+
+uint32_t golden_host_pull(struct golden_host *h)
+{
+	struct core_frame f = { .data = h->frame, .room = GOLDEN_FRAME_BYTES };
+	core_run(h->core, h->now);
+	for (unsigned round = 0; round <= ACK_ROUNDS; round++) /* for which an ACK waits */
+		if (core_tx(h->core, h->now, &f, 1))
+			return f.len;
+	return 0;
+}
+
+uint32_t golden_host_wait(struct golden_host *h, uint64_t time_ns)
+{
+	uint64_t until = h->start + time_ns;
+	for (;;) {
+		uint32_t len = golden_host_pull(h);
+		if (len || h->now >= until)
+			return len;
+		uint64_t next = core_next(h->core);
+		next = next > h->now ? next : h->now + 1;
+		h->now = next < until ? next : until;
+	}
+}
