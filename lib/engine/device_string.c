@@ -97,17 +97,34 @@ static bool take_mtu(struct device_string *d, const char *v)
 	return true;
 }
 
-static bool take_cpu(struct device_string *d, const char *v)
+static bool take_cores(struct device_string *d, const char *v)
 {
 	uint64_t n;
-	if (!strcmp(v, "-1")) {
-		d->cpu = -1;
-		return true;
-	}
-	if (!parse_number(v, 0, CPU_SETSIZE - 1, &n))
+	if (!parse_number(v, 1, DEVICE_CORES_MAX, &n))
 		return false;
-	d->cpu = (int)n;
+	d->cores = (unsigned)n;
 	return true;
+}
+
+static bool take_cpus(struct device_string *d, const char *v)
+{
+	char one[8];
+	uint64_t n;
+	if (!strcmp(v, "-1"))
+		return true;
+	for (;; v++) {
+		size_t len = strcspn(v, "+");
+		if (len >= sizeof(one) || d->cpus == DEVICE_CORES_MAX)
+			return false;
+		memcpy(one, v, len);
+		one[len] = 0;
+		if (!parse_number(one, 0, CPU_SETSIZE - 1, &n))
+			return false;
+		d->cpu[d->cpus++] = (uint16_t)n;
+		v += len;
+		if (!*v)
+			return true;
+	}
 }
 
 static bool take_idle(struct device_string *d, const char *v)
@@ -211,7 +228,8 @@ static const struct key {
 	{ "gw", take_gateway, true, "an address (10.0.0.254, fd00::fe; up to 4)", "default gateway of its family" },
 	{ "vlan", take_vlan, false, "1..4094", "VLAN of all addresses" },
 	{ "mtu", take_mtu, false, "256, 512, 1024, 2048 or 4096", "largest path MTU to use; refused if the port cannot carry it (default: the largest that fits)" },
-	{ "core", take_cpu, false, "a CPU number, or -1", "CPU that the poll core is pinned to (default -1: not pinned)" },
+	{ "cores", take_cores, false, "1..16", "poll cores, each with a thread and a pair of the port's queues (default 1)" },
+	{ "core", take_cpus, false, "a CPU number for each of cores= (2, or 2+3), or -1", "CPUs that the poll cores are pinned to (default -1: not pinned)" },
 	{ "idle", take_idle, false, "spin, pause, sleep or sleep:MICROSECONDS (1..10000)", "when nothing happens for 20 us: keep the CPU, offer it to other threads (default), or sleep at most so long" },
 	{ "memory", take_memory, false, "MiB, at least 32", "DPDK memory of the process when there are no hugepages (default 512)" },
 	{ "link", take_link, false, "a name of up to 31 characters", "net_ring: the pair in this process to make or join" },
@@ -220,9 +238,9 @@ static const struct key {
 	{ "window", take_window, false, "1..65536", "most packets of a QP in flight (default 256, or half of a smaller ring)" },
 	{ "fault", take_fault, false, "a list of faults such as drop:1%/reorder:2%:4/seed:7", "receive through a link that loses, delays, reorders, corrupts or marks frames" },
 	{ "seed", take_seed, false, "a number other than 0", "make everything random follow from it (tests only)" },
-	{ "capture", take_capture, false, "a file name", "write every frame to this pcapng file" },
+	{ "capture", take_capture, false, "a file name", "write every frame to this pcapng file; several cores: one each, FILE.0, FILE.1 and so on" },
 	{ "port", take_port, false, "0..1023", "use this started port of the program's own EAL" },
-	{ "queue", take_queue, false, "0..1023", "RX and TX queue of that port (default 0)" },
+	{ "queue", take_queue, false, "0..1023", "RX and TX queue of that port, and the ones after it for further cores (default 0)" },
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
@@ -301,7 +319,7 @@ static int take_item(struct device_string *d, char *item, uint32_t *seen, const 
 }
 
 /* Rules between keys. */
-static int check_whole(const struct device_string *d, uint32_t seen, const struct log *log)
+static int check_whole(const struct device_string *d, const struct log *log)
 {
 	bool is_ring = !strncmp(d->vdev, "net_ring", 8), has_port = d->port != DEVICE_PORT_NONE;
 	const char *wrong = NULL;
@@ -317,7 +335,10 @@ static int check_whole(const struct device_string *d, uint32_t seen, const struc
 		wrong = "this port has no address: give ip=ADDRESS/PREFIX";
 	else if (d->ip_from_kernel && strncmp(d->vdev, "net_af_packet", 13))
 		wrong = "ip=kernel is for net_af_packet; give ip=ADDRESS/PREFIX";
-	(void)seen;
+	else if (d->mode == DEVICE_INLINE && d->cores > 1)
+		wrong = "cores= is for threads of the engine's own; inline: has one core, driven by the program";
+	else if (d->cpus && d->cpus != d->cores)
+		wrong = "core= does not give one CPU for each of cores=; write them with + between, as in cores=2,core=1+3";
 	if (!wrong)
 		return 0;
 	log_write(log, LOG_ERROR, "device string: %s", wrong);
@@ -343,7 +364,7 @@ int device_string_parse(const char *text, struct device_string *out, const struc
 	uint32_t seen = 0;
 	const char *rest;
 	_Static_assert(KEYS <= 32, "one bit of seen each");
-	*out = (struct device_string){ .vlan = VLAN_NONE, .cpu = -1, .idle = DEVICE_IDLE_PAUSE, .sleep_us = 50, .port = DEVICE_PORT_NONE };
+	*out = (struct device_string){ .vlan = VLAN_NONE, .cores = 1, .idle = DEVICE_IDLE_PAUSE, .sleep_us = 50, .port = DEVICE_PORT_NONE };
 	int err = parse_mode(text, out, &rest, log);
 	if (err)
 		return err;
@@ -367,7 +388,7 @@ int device_string_parse(const char *text, struct device_string *out, const struc
 	}
 	free(copy);
 	if (!err)
-		err = check_whole(out, seen, log);
+		err = check_whole(out, log);
 	if (!err && !out->ips && !out->ip_from_kernel)
 		out->ip_from_kernel = true;
 	return err;
@@ -377,4 +398,9 @@ bool device_string_is_same_port(const struct device_string *a, const struct devi
 {
 	return !strcmp(a->vdev, b->vdev) && !strcmp(a->devargs, b->devargs) && !strcmp(a->link, b->link) && a->side == b->side &&
 	       a->port == b->port && a->queue == b->queue;
+}
+
+bool device_string_shares_queue(const struct device_string *a, const struct device_string *b)
+{
+	return a->port != DEVICE_PORT_NONE && a->port == b->port && a->queue < b->queue + b->cores && b->queue < a->queue + a->cores;
 }

@@ -18,6 +18,7 @@ enum device_idle { DEVICE_IDLE_SPIN, DEVICE_IDLE_PAUSE, DEVICE_IDLE_SLEEP };
 #define DEVICE_IPS_MAX 16u
 #define DEVICE_GATEWAYS_MAX 4u
 #define DEVICE_PORT_NONE (-1)
+#define DEVICE_CORES_MAX 16u /* as many as core.h has numbers for */
 
 struct device_ip {
 	struct gid gid;
@@ -35,7 +36,9 @@ struct device_string {
 	unsigned gateways;
 	uint16_t vlan;         /* VLAN_NONE (0xffff): untagged */
 	uint32_t mtu;          /* path MTU in bytes that must be carried; 0: the largest that fits */
-	int cpu;               /* of the poll core; -1: any */
+	unsigned cores;        /* 1..DEVICE_CORES_MAX, each with a pair of queues */
+	uint16_t cpu[DEVICE_CORES_MAX];
+	unsigned cpus;         /* 0: any; else as many as cores, each the CPU of one */
 	enum device_idle idle;
 	uint32_t sleep_us;     /* longest sleep, DEVICE_IDLE_SLEEP */
 	uint32_t memory_mib;   /* 0: default */
@@ -47,7 +50,7 @@ struct device_string {
 	char fault[256];
 	char capture[256];
 	int port;              /* DEVICE_PORT_NONE, or the program's ethdev port */
-	uint16_t queue;        /* of that port */
+	uint16_t queue;        /* of that port, the first of cores */
 };
 
 /* 0, or -EINVAL after one log line that says what was wrong and what would be right. */
@@ -55,6 +58,8 @@ int device_string_parse(const char *text, struct device_string *out, const struc
 /* Whether both name the same port, so that the second open attaches to the first one's engine. */
 bool device_string_is_same_port(const struct device_string *a, const struct device_string *b);
 
+/* Whether both mean ports of the program's that are the same, and queues of which some are. */
+bool device_string_shares_queue(const struct device_string *a, const struct device_string *b);
 /* As the string begins, without the colon. */
 const char *device_mode_name(enum device_mode mode);
 

@@ -11,9 +11,10 @@
 #include "core.h"
 #include "eal.h"
 #include "engine_core.h"
-#include "fault_dpdk.h"
+#include "handover.h"
 #include "port.h"
 #include "region.h"
+#include "steer.h"
 
 #define HOLDS_MAX 64u
 
@@ -25,7 +26,8 @@ struct engine {
 	struct log hold[HOLDS_MAX];
 	unsigned holds;
 	struct port *port;
-	struct fault_port *fault;   /* or NULL */
+	struct steer *steer;        /* or NULL: the port does not sort by QPN */
+	struct handover *handover;  /* NULL: one core */
 	struct region_source regions;
 	struct core_hooks hooks;
 	unsigned cores;
@@ -45,40 +47,55 @@ static void pass_line_on(void *arg, enum log_level level, const char *line)
 
 /* ---- parts ---- */
 
-static int attach_fault(struct engine *e)
+static int make_cores(struct engine *e)
 {
-	char why[256] = "";
-	int err = fault_attach(&e->fault, e->port->id, e->port->queue, e->device.fault, why, sizeof(why));
-	if (err)
-		log_write(&e->log, LOG_ERROR, "%s: fault=%s: %s", e->port->text, e->device.fault, why[0] ? why : strerror(-err));
+	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log, .handover = e->handover };
+	int err = 0;
+	for (; config.index < e->device.cores && !err; config.index++) {
+		err = engine_core_open(&e->core[config.index], &config);
+		e->cores += !err;
+	}
+	if (e->device.mode == DEVICE_INLINE)
+		return err;
+	for (unsigned i = 0; i < e->cores && !err; i++)
+		err = engine_core_start(e->core[i]);
 	return err;
 }
 
 static int make_parts(struct engine *e)
 {
 	int err = port_open(&e->port, &e->device, &e->log);
-	if (!err && e->device.fault[0])
-		err = attach_fault(e);
+	if (!err && e->device.cores > 1)
+		err = handover_open(&e->handover, e->device.cores, &e->log);
 	if (err)
 		return err;
+	if (e->handover && !e->port->is_foreign) /* the rules of a foreign port are its owner's */
+		steer_open(&e->steer, e->port, e->device.cores, e->device.vlan, &e->log);
 	e->regions = (struct region_source){ .node = e->port->node, .log = &e->log };
 	e->hooks = region_hooks(&e->regions);
-	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log };
-	err = engine_core_open(&e->core[0], &config);
-	if (!err)
-		e->cores = 1;
-	if (!err && e->device.mode != DEVICE_INLINE)
-		err = engine_core_start(e->core[0]);
-	return err;
+	return make_cores(e);
+}
+
+/* The last acknowledgements, without which a peer would retry in vain. */
+static void run_out(struct engine *e)
+{
+	bool is_busy = true;
+	for (unsigned round = 0; round < 64 && is_busy; round++) {
+		is_busy = false;
+		for (unsigned i = 0; i < e->cores; i++)
+			is_busy |= engine_core_run_out(e->core[i]);
+	}
 }
 
 static void free_parts(struct engine *e)
 {
 	for (unsigned i = 0; i < e->cores; i++)
 		engine_core_stop(e->core[i]);
+	run_out(e);
 	for (unsigned i = 0; i < e->cores; i++)
 		engine_core_close(e->core[i]);
-	fault_detach(e->fault);
+	steer_close(e->steer);
+	handover_close(e->handover);
 	port_close(e->port);
 	pthread_mutex_destroy(&e->log_lock);
 	free(e);
@@ -126,6 +143,17 @@ static int attach(struct engine *e, const struct device_string *d, const struct 
 	return 0;
 }
 
+static bool is_queue_taken(const struct device_string *d, const struct log *log)
+{
+	for (const struct engine *e = engines; e; e = e->next) {
+		if (!device_string_shares_queue(&e->device, d))
+			continue;
+		log_write(log, LOG_ERROR, "port=%d: queues %u to %u are those of another engine of this process", d->port, e->device.queue, e->device.queue + e->device.cores - 1);
+		return true;
+	}
+	return false;
+}
+
 int engine_open(struct engine **out, const char *device, const struct log *log)
 {
 	struct device_string d;
@@ -138,6 +166,8 @@ int engine_open(struct engine **out, const char *device, const struct log *log)
 		e = e->next;
 	if (e) {
 		err = attach(e, &d, log);
+	} else if (is_queue_taken(&d, log)) {
+		err = -EBUSY;
 	} else {
 		err = start_engine(&e, &d, log);
 		if (!err) {
@@ -194,11 +224,6 @@ struct engine_core *engine_core_choose(struct engine *e)
 	engine_core_enter(least);
 	pthread_mutex_unlock(&lock);
 	return least;
-}
-
-struct fault_port *engine_fault(const struct engine *e)
-{
-	return e->fault;
 }
 
 const struct port *engine_port(const struct engine *e)

@@ -15,7 +15,7 @@ struct engine_core;
 struct fault_port;
 struct port;
 
-#define ENGINE_CORES_MAX 16u /* 1 << CORE_INDEX_BITS */
+#define ENGINE_CORES_MAX DEVICE_CORES_MAX
 
 /* One program's hold on an engine. log is copied: used for this open, and by the engine as long as this is its oldest hold. 0 or a negative errno after one log line. */
 int engine_open(struct engine **out, const char *device, const struct log *log);
@@ -44,8 +44,8 @@ struct engine_core *engine_core_of_session(void *session);
 struct engine *engine_of_session(void *session);
 struct core *engine_core_stack(struct engine_core *ec);
 const struct port *engine_port(const struct engine *e);
-/* What key fault= put in front of the port (fault_dpdk.h), or NULL. */
-struct fault_port *engine_fault(const struct engine *e);
+/* What key fault= put in front of the core's queue (fault_dpdk.h), or NULL. */
+struct fault_port *engine_core_fault(const struct engine_core *ec);
 enum device_mode engine_mode(const struct engine *e);
 /* As it was within the last round or so; not exact while the engine runs. */
 void engine_core_stats(const struct engine_core *ec, struct engine_stats *stats);

@@ -17,16 +17,21 @@
 #include "capture.h"
 #include "core.h"
 #include "eal.h"
+#include "fault_dpdk.h"
+#include "handover.h"
 #include "kernel.h"
 #include "poller.h"
 #include "port.h"
 #include "wakeup.h"
+
+_Static_assert(DEVICE_CORES_MAX == 1u << CORE_INDEX_BITS, "each core of an engine has a number in its QPNs");
 
 struct engine_core {
 	struct engine_core_config config;
 	struct core *core;
 	struct kernel *kernel;   /* NULL: addresses are our own */
 	struct capture *capture; /* or NULL */
+	struct fault_port *fault; /* or NULL */
 	struct mailbox mailbox;
 	struct wakeup wakeup;
 	_Atomic unsigned clients;
@@ -122,9 +127,10 @@ static int make_stack(struct engine_core *ec, uint64_t now_ns)
 		.mode = (uint8_t)d->mode,
 		.addr = { .mode = d->ip_from_kernel ? ADDR_SHARED : ADDR_OWN },
 		.core_index = ec->config.index,
+		.cores = d->cores,
 		.max_frame = p->max_frame,
 		.window_packets = d->window ? d->window : p->window_max && p->window_max < 256 ? p->window_max : 0,
-		.seed = d->seed,
+		.seed = d->seed ? d->seed + ec->config.index : 0,
 		.log = ec->config.log,
 		.is_grown_outside = true,
 		.hooks = ec->config.hooks,
@@ -140,28 +146,57 @@ static int make_stack(struct engine_core *ec, uint64_t now_ns)
 	return err;
 }
 
+static uint16_t queue_of(const struct engine_core *ec)
+{
+	return (uint16_t)(ec->config.port->queue + ec->config.index);
+}
+
+static int attach_fault(struct engine_core *ec)
+{
+	const struct port *p = ec->config.port;
+	const char *spec = ec->config.device->fault;
+	char why[256] = "";
+	int err = fault_attach(&ec->fault, p->id, queue_of(ec), spec, why, sizeof(why));
+	if (err)
+		log_write(ec->config.log, LOG_ERROR, "%s: fault=%s: %s", p->text, spec, why[0] ? why : strerror(-err));
+	return err;
+}
+
+/* Each core has a file of its own: no thread waits for another's writing. */
+static int open_capture(struct engine_core *ec, uint64_t now_ns)
+{
+	const struct device_string *d = ec->config.device;
+	char path[sizeof(d->capture) + 4];
+	snprintf(path, sizeof(path), d->cores > 1 ? "%s.%u" : "%s", d->capture, ec->config.index);
+	return capture_open(&ec->capture, path, ec->config.port->text, ec->core, now_ns, ec->config.log);
+}
+
 static int make_parts(struct engine_core *ec)
 {
 	const struct device_string *d = ec->config.device;
 	struct clock clock;
 	int err = wakeup_open(&ec->wakeup);
+	if (!err && d->fault[0])
+		err = attach_fault(ec);
 	if (err)
 		return err;
 	clock_start(&clock);
 	uint64_t now_ns = clock_now(&clock);
 	err = make_stack(ec, now_ns);
 	if (!err && d->ip_from_kernel)
-		err = kernel_open(&ec->kernel, ec->config.port->interface_index, core_addr(ec->core), ec->config.log, now_ns);
+		err = kernel_open(&ec->kernel, ec->config.port->interface_index, core_addr(ec->core), !ec->config.index, ec->config.log, now_ns);
 	if (!err)
 		err = add_own_addresses(ec);
 	if (!err)
 		err = add_gateways(ec);
 	if (!err && d->capture[0])
-		err = capture_open(&ec->capture, d->capture, ec->config.port->text, ec->core, now_ns, ec->config.log);
+		err = open_capture(ec, now_ns);
 	if (err)
 		return err;
-	struct poller_config config = { .core = ec->core, .port = ec->config.port, .mailbox = &ec->mailbox, .wakeup = &ec->wakeup, .idle = d->idle, .sleep_us = d->sleep_us,
-		.clock = clock, .on_tick = on_tick, .arg = ec };
+	if (ec->config.handover)
+		handover_join(ec->config.handover, ec->config.index, &ec->wakeup);
+	struct poller_config config = { .core = ec->core, .port = ec->config.port, .queue = queue_of(ec), .index = ec->config.index, .cores = d->cores, .handover = ec->config.handover,
+		.mailbox = &ec->mailbox, .wakeup = &ec->wakeup, .idle = d->idle, .sleep_us = d->sleep_us, .clock = clock, .on_tick = on_tick, .arg = ec };
 	return poller_start(&ec->poller, &config);
 }
 
@@ -191,6 +226,7 @@ void engine_core_close(struct engine_core *ec)
 	capture_close(ec->capture);
 	kernel_close(ec->kernel);
 	core_free(ec->core);
+	fault_detach(ec->fault);
 	wakeup_close(&ec->wakeup);
 	mailbox_destroy(&ec->mailbox);
 	free(ec);
@@ -214,11 +250,12 @@ int engine_core_start(struct engine_core *ec)
 	sigset_t all, old;
 	cpu_set_t set;
 	pthread_attr_t attr;
-	int cpu = ec->config.device->cpu;
+	const struct device_string *d = ec->config.device;
+	char name[16];
 	pthread_attr_init(&attr);
 	CPU_ZERO(&set);
-	if (cpu >= 0) {
-		CPU_SET(cpu, &set);
+	if (d->cpus) {
+		CPU_SET(d->cpu[ec->config.index], &set);
 		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
 	}
 	sigfillset(&all);
@@ -226,26 +263,30 @@ int engine_core_start(struct engine_core *ec)
 	int err = -pthread_create(&ec->thread, &attr, run_poll_core, ec);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	if (err == -EINVAL && cpu >= 0)
-		log_write(ec->config.log, LOG_ERROR, "%s: core=%d: this process may not run on that CPU", ec->config.port->text, cpu);
+	if (err == -EINVAL && d->cpus)
+		log_write(ec->config.log, LOG_ERROR, "%s: core=%u: this process may not run on that CPU", ec->config.port->text, d->cpu[ec->config.index]);
 	else if (err)
 		log_write(ec->config.log, LOG_ERROR, "%s: cannot start the poll core: %s", ec->config.port->text, strerror(-err));
 	ec->has_thread = !err;
+	snprintf(name, sizeof(name), "uroce-poll%u", ec->config.index);
 	if (ec->has_thread)
-		pthread_setname_np(ec->thread, "uroce-poll");
+		pthread_setname_np(ec->thread, name);
 	return err;
 }
 
 void engine_core_stop(struct engine_core *ec)
 {
-	if (ec->has_thread) {
-		atomic_store_explicit(&ec->is_stopping, true, memory_order_relaxed);
-		wakeup_ring(&ec->wakeup);
-		pthread_join(ec->thread, NULL);
-		ec->has_thread = false;
-	}
-	for (unsigned i = 0; i < 64 && poller_round(&ec->poller); i++)
-		; /* the last acknowledgements: without them a peer would retry in vain */
+	if (!ec->has_thread)
+		return;
+	atomic_store_explicit(&ec->is_stopping, true, memory_order_relaxed);
+	wakeup_ring(&ec->wakeup);
+	pthread_join(ec->thread, NULL);
+	ec->has_thread = false;
+}
+
+bool engine_core_run_out(struct engine_core *ec)
+{
+	return poller_round(&ec->poller);
 }
 
 /* ---- what others may do with it ---- */
@@ -299,6 +340,11 @@ unsigned engine_core_index(const struct engine_core *ec)
 struct core *engine_core_stack(struct engine_core *ec)
 {
 	return ec->core;
+}
+
+struct fault_port *engine_core_fault(const struct engine_core *ec)
+{
+	return ec->fault;
 }
 
 void engine_core_stats(const struct engine_core *ec, struct engine_stats *stats)

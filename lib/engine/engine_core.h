@@ -6,6 +6,7 @@
 #include "engine.h"
 
 struct core_hooks;
+struct handover;
 
 /* Everything pointed to outlives the core. */
 struct engine_core_config {
@@ -13,6 +14,7 @@ struct engine_core_config {
 	const struct port *port;
 	const struct core_hooks *hooks;
 	const struct log *log; /* any thread */
+	struct handover *handover; /* to the other cores; NULL: there are none */
 	unsigned index;
 };
 
@@ -20,8 +22,10 @@ struct engine_core_config {
 int engine_core_open(struct engine_core **out, const struct engine_core_config *config);
 /* The thread of a poll core. 0 or a negative errno after one log line. */
 int engine_core_start(struct engine_core *ec);
-/* Ends the thread and, on the calling one, sends what had been built. */
+/* Ends the thread. */
 void engine_core_stop(struct engine_core *ec);
+/* Afterwards, on the calling thread: one round; whether it found anything. */
+bool engine_core_run_out(struct engine_core *ec);
 /* NULL is fine. */
 void engine_core_close(struct engine_core *ec);
 /* How many clients have been counted in and not out again (engine_core_leave). Any thread. */

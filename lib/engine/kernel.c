@@ -32,6 +32,7 @@ struct kernel {
 	struct nl_sock *ask, *told;
 	int udp[2];            /* IPv4, IPv6: bound to 4791, never read */
 	uint64_t now_ns;       /* of the call that is being carried out, for the callbacks */
+	bool is_first;         /* the others see the same and say nothing of it */
 	bool cannot_use;       /* no CAP_NET_ADMIN: a datagram makes the kernel resolve instead */
 	struct log_limit limit;
 };
@@ -86,8 +87,9 @@ static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
 	if (find_gid(k, &gid, &index) == !is_gone)
 		return;
 	int err = is_gone ? addr_gid_remove(k->addr, index) : addr_gid_add(k->addr, &gid, VLAN_NONE, (unsigned)rtnl_addr_get_prefixlen(a), &index);
-	log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(&gid, text), is_gone ? "goes" : "comes",
-		err ? ": " : "", err ? strerror(-err) : "");
+	if (err || k->is_first)
+		log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(&gid, text), is_gone ? "goes" : "comes",
+			err ? ": " : "", err ? strerror(-err) : "");
 }
 
 /* Routes of the main table out of our interface. */
@@ -314,13 +316,14 @@ static bool has_gid(const struct addr *a)
 	return false;
 }
 
-int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, const struct log *log, uint64_t now_ns)
+int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, bool is_first, const struct log *log, uint64_t now_ns)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
 	k->interface_index = (int)interface_index;
 	k->addr = addr;
+	k->is_first = is_first;
 	k->log = log;
 	k->now_ns = now_ns;
 	k->limit.burst = 32;
@@ -340,8 +343,10 @@ int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr
 		kernel_close(k);
 		return err;
 	}
-	k->udp[0] = open_udp(k, AF_INET);
-	k->udp[1] = open_udp(k, AF_INET6);
+	if (is_first) {
+		k->udp[0] = open_udp(k, AF_INET);
+		k->udp[1] = open_udp(k, AF_INET6);
+	}
 	*out = k;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop (DESIGN section 9): stamp the clock once, receive a burst, serve control, run the core, send a burst. Owns the frames between core and port and the statistics; decides nothing about the protocol.
- * Invariant: frames leave in the order in which the core built them, and none is dropped: what the port did not take goes first in the next round, and the core builds no more until it has gone. */
+/* The loop (DESIGN section 9): stamp the clock once, receive a burst, serve control, run the core, send a burst. Owns the frames between core, port and the other cores, and the statistics; decides nothing
+ * about the protocol.
+ * Invariant: frames leave in the order in which the core built them, and none is dropped: what the port (or the core it is for) did not take goes first in the next round, and the core builds no more until it
+ * has gone. Every core takes what it is given in every round, so none waits for ever. Received frames that another core has no room for are lost, as in a queue of the port, and counted. */
 #include "poller.h"
 
 #include <errno.h>
@@ -12,8 +14,11 @@
 #include <rte_pause.h>
 #include <rte_prefetch.h>
 
+#include "handover.h"
+
 #define AWAKE_NS 20000u /* how long the engine keeps its CPU after its last work: giving it up costs a switch or two */
 #define NAP_MIN_NS 5000u
+#define CORES_MAX (1u << CORE_INDEX_BITS)
 #define STAMP_AFTER 4u  /* rounds and frames */
 
 /* Puts mbufs into the slots that have none. */
@@ -58,12 +63,85 @@ static bool make_whole(struct poller *p, struct rte_mbuf *m)
 	return false;
 }
 
+static struct core_frame describe(const struct rte_mbuf *m)
+{
+	return (struct core_frame){ .data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len, .vlan_tci = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) ? m->vlan_tci : VLAN_NONE };
+}
+
+/* ---- between cores ---- */
+
+static void give(struct poller *p, unsigned to, struct rte_mbuf **m, unsigned n, enum handover_kind kind)
+{
+	unsigned given = handover_give(p->config.handover, to, m, n, kind);
+	p->stats.handed_over_tx += given;
+	p->stats.handed_over_dropped += n - given;
+	rte_pktmbuf_free_bulk(m + given, n - given);
+}
+
+static void give_copies(struct poller *p, struct rte_mbuf *m)
+{
+	for (unsigned to = 0; to < p->config.cores; to++) {
+		if (to == p->config.index)
+			continue;
+		struct rte_mbuf *copy = rte_pktmbuf_copy(m, p->config.port->pool, 0, UINT32_MAX);
+		if (copy)
+			give(p, to, &copy, 1, HANDOVER_COPY);
+		else
+			p->stats.handed_over_dropped++;
+	}
+}
+
+/* Frames of other cores leave the burst; how many stay. */
+static unsigned sort_out(struct poller *p, struct rte_mbuf **m, struct core_frame *frames, unsigned n)
+{
+	struct rte_mbuf *others[CORES_MAX][POLLER_BURST];
+	unsigned count[CORES_MAX] = { 0 }, kept = 0;
+	for (unsigned i = 0; i < n; i++) {
+		int owner = core_frame_owner(frames[i].data, frames[i].len, p->config.cores);
+		if (owner >= 0 && (unsigned)owner != p->config.index) {
+			others[owner][count[owner]++] = m[i];
+			continue;
+		}
+		if (owner == CORE_ALL)
+			give_copies(p, m[i]);
+		m[kept] = m[i];
+		frames[kept++] = frames[i];
+	}
+	for (unsigned to = 0; to < p->config.cores; to++)
+		if (count[to])
+			give(p, to, others[to], count[to], HANDOVER_FRAME);
+	return kept;
+}
+
+static unsigned receive_handed_over(struct poller *p, uint64_t now_ns)
+{
+	struct rte_mbuf *rx[POLLER_BURST];
+	struct core_frame frames[POLLER_BURST];
+	unsigned n = handover_take(p->config.handover, p->config.index, rx, POLLER_BURST);
+	if (!n)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		rte_prefetch0(rx[i]);
+	for (unsigned i = 0; i < n; i++) {
+		frames[i] = describe(rx[i]);
+		rte_prefetch0(frames[i].data);
+		rte_prefetch0(frames[i].data + RTE_CACHE_LINE_SIZE);
+		frames[i].is_copy = handover_kind(rx[i]) == HANDOVER_COPY;
+		frames[i].is_looped = handover_kind(rx[i]) == HANDOVER_LOOPED;
+	}
+	core_rx(p->config.core, now_ns, frames, n);
+	rte_pktmbuf_free_bulk(rx, n);
+	p->stats.handed_over_rx += n;
+	return n;
+}
+
+/* ---- from and to the port ---- */
+
 static unsigned receive(struct poller *p, uint64_t now_ns)
 {
 	struct rte_mbuf *rx[POLLER_BURST];
 	struct core_frame frames[POLLER_BURST];
-	const struct port *port = p->config.port;
-	unsigned n = rte_eth_rx_burst(port->id, port->queue, rx, POLLER_BURST), usable = 0;
+	unsigned n = rte_eth_rx_burst(p->config.port->id, p->config.queue, rx, POLLER_BURST), usable = 0;
 	if (!n)
 		return 0;
 	for (unsigned i = 0; i < n; i++)
@@ -73,21 +151,53 @@ static unsigned receive(struct poller *p, uint64_t now_ns)
 		uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
 		rte_prefetch0(data);
 		rte_prefetch0(data + RTE_CACHE_LINE_SIZE);
-		if (unlikely(!make_whole(p, m)))
+		if (unlikely(!make_whole(p, m))) {
+			rte_pktmbuf_free(m);
 			continue;
-		frames[usable++] = (struct core_frame){ .data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len,
-			.vlan_tci = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) ? m->vlan_tci : VLAN_NONE };
+		}
+		rx[usable] = m;
+		frames[usable++] = describe(m);
 	}
+	if (p->config.handover)
+		usable = sort_out(p, rx, frames, usable);
 	core_rx(p->config.core, now_ns, frames, usable);
-	rte_pktmbuf_free_bulk(rx, n);
+	rte_pktmbuf_free_bulk(rx, usable);
 	p->stats.rx_bursts++;
 	p->stats.rx_frames += n;
 	return n;
 }
 
+static unsigned send_to_port(struct poller *p, unsigned n)
+{
+	n = rte_eth_tx_burst(p->config.port->id, p->config.queue, p->tx + p->sent, (uint16_t)n);
+	p->stats.tx_bursts++;
+	p->stats.tx_frames += n;
+	return n;
+}
+
+static unsigned send_to_core(struct poller *p, unsigned to, unsigned n)
+{
+	n = handover_give(p->config.handover, to, p->tx + p->sent, n, HANDOVER_LOOPED);
+	p->stats.handed_over_tx += n;
+	return n;
+}
+
+/* Runs of frames of one way each, in order. */
+static void send_each_way(struct poller *p)
+{
+	while (p->sent < p->built) {
+		unsigned n = 1, to = p->tx_frame[p->sent].to_core;
+		while (p->sent + n < p->built && p->tx_frame[p->sent + n].to_core == to)
+			n++;
+		unsigned gone = to == CORE_TO_WIRE ? send_to_port(p, n) : send_to_core(p, to, n);
+		p->sent += gone;
+		if (gone < n)
+			return;
+	}
+}
+
 static unsigned transmit(struct poller *p, uint64_t now_ns)
 {
-	const struct port *port = p->config.port;
 	if (!p->built) {
 		if (unlikely(p->empty) && !refill(p))
 			return 0;
@@ -97,12 +207,13 @@ static unsigned transmit(struct poller *p, uint64_t now_ns)
 		for (unsigned i = 0; i < p->built; i++)
 			p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
 	}
-	unsigned left = p->built - p->sent;
-	unsigned n = rte_eth_tx_burst(port->id, port->queue, p->tx + p->sent, (uint16_t)left);
-	p->sent += n;
-	p->stats.tx_bursts++;
-	p->stats.tx_frames += n;
-	if (unlikely(n < left)) {
+	unsigned before = p->sent;
+	if (p->config.handover)
+		send_each_way(p);
+	else
+		p->sent += send_to_port(p, p->built - p->sent);
+	unsigned n = p->sent - before;
+	if (unlikely(p->sent < p->built)) {
 		p->stats.tx_partial++;
 		return n;
 	}
@@ -140,6 +251,8 @@ unsigned poller_round(struct poller *p)
 {
 	uint64_t now_ns = stamp(p);
 	unsigned work = receive(p, now_ns);
+	if (p->config.handover)
+		work += receive_handed_over(p, now_ns);
 	if (unlikely(mailbox_has_mail(p->config.mailbox)))
 		work += mailbox_serve(p->config.mailbox, now_ns);
 	if (unlikely(now_ns >= p->tick_at_ns)) {
@@ -154,21 +267,33 @@ unsigned poller_round(struct poller *p)
 	return work;
 }
 
-/* Who rings after core_set_sleeping(true) writes a byte into a pipe; what was rung before is seen by the look after it. Frames wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
+static bool has_work(const struct poller *p)
+{
+	return p->built || mailbox_has_mail(p->config.mailbox) || (p->config.handover && !handover_is_empty(p->config.handover, p->config.index));
+}
+
+static void set_sleeping(struct poller *p, bool sleeping)
+{
+	core_set_sleeping(p->config.core, sleeping);
+	if (p->config.handover)
+		handover_set_sleeping(p->config.handover, p->config.index, sleeping);
+}
+
+/* Who rings after set_sleeping(true) writes a byte into a pipe; what was rung before is seen by the look after it. Frames from the port wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
 static void nap(struct poller *p)
 {
-	core_set_sleeping(p->config.core, true);
+	set_sleeping(p, true);
 	uint64_t now_ns = clock_now(&p->config.clock), next_ns = core_next(p->config.core);
 	uint64_t nap_ns = next_ns > now_ns ? next_ns - now_ns : 0;
 	if (nap_ns > (uint64_t)p->config.sleep_us * 1000)
 		nap_ns = (uint64_t)p->config.sleep_us * 1000;
-	if (nap_ns >= NAP_MIN_NS && !p->built && !mailbox_has_mail(p->config.mailbox)) {
+	if (nap_ns >= NAP_MIN_NS && !has_work(p)) {
 		wakeup_wait(p->config.wakeup, nap_ns);
 		p->stats.sleeps++;
 		p->stats.slept_ns += clock_now(&p->config.clock) - now_ns;
 		p->has_slept = true;
 	}
-	core_set_sleeping(p->config.core, false);
+	set_sleeping(p, false);
 }
 
 void poller_idle(struct poller *p)

@@ -17,11 +17,15 @@
 #define POLLER_BURST 32u
 #define POLLER_TICK_NS 1000000u
 
+struct handover;
 struct rte_mbuf;
 
 struct poller_config {
 	struct core *core;
 	const struct port *port;
+	uint16_t queue;                    /* RX and TX, of the port */
+	unsigned index, cores;             /* which of how many cores this is */
+	struct handover *handover;         /* between them; NULL: it is the only one */
 	struct mailbox *mailbox;
 	enum device_idle idle;
 	uint32_t sleep_us;

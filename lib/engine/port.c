@@ -28,7 +28,8 @@
 #define ETH_LEN 14u
 #define VLAN_LEN 4u
 #define DESCRIPTORS 1024u
-#define POOL_MBUFS 4096u
+#define POOL_MBUFS 4096u     /* for each queue */
+#define AWAY_MBUFS 1024u     /* more for each where there are several: what waits in a ring between cores */
 #define CACHE_MBUFS 256u
 #define ROOM_DEFAULT 4352u   /* CORE_FRAME_MAX, to whole cache lines */
 #define PACKET_FRAMES_MIN 64u
@@ -37,12 +38,14 @@
 /* What a row decides before the device is made. */
 struct plan {
 	char devargs[640];
-	uint32_t max_frame, room, mbufs, window_max;
+	uint32_t max_frame, room, window_max;
+	uint32_t mbufs; /* for each queue */
 };
 
 struct row {
 	const char *driver;
 	const char *devargs; /* the keys it takes; NULL: not checked */
+	unsigned queues;     /* most pairs */
 	int (*plan)(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log);
 };
 
@@ -93,12 +96,12 @@ static int read_interface(struct port *p, const char *name, const struct log *lo
 	return err;
 }
 
-/* The driver locks both its rings into memory, which the limit of a container without CAP_IPC_LOCK may not allow: fewer frames then, as many as fit. */
-static uint32_t fit_locked(struct port *p, uint32_t slot, uint32_t count, const struct log *log)
+/* The driver locks both rings of each queue into memory, which the limit of a container without CAP_IPC_LOCK may not allow: fewer frames then, as many as fit. */
+static uint32_t fit_locked(const struct port *p, uint32_t slot, uint32_t count, const struct log *log)
 {
 	uint32_t fits = count;
 	for (; fits >= PACKET_FRAMES_MIN; fits /= 2) {
-		size_t bytes = 2 * (size_t)slot * fits;
+		size_t bytes = 2 * (size_t)slot * fits * p->queues;
 		void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
 		if (probe == MAP_FAILED)
 			continue;
@@ -135,6 +138,11 @@ static int plan_packet(struct port *p, const struct device_string *d, struct pla
 		err = read_interface(p, iface, log);
 	if (err)
 		return err;
+	if (get_number(d->devargs, "qpairs", d->cores) != d->cores) {
+		log_write(log, LOG_ERROR, "%s: qpairs= would have to be %u: there is one pair of queues for each of cores=%u", p->text, d->cores, d->cores);
+		return -EINVAL;
+	}
+	add_devarg(plan, "qpairs", d->cores);
 	uint32_t frame = p->interface_mtu + ETH_LEN + (d->vlan != VLAN_NONE ? VLAN_LEN : 0);
 	uint32_t slot = 2048;
 	while (slot < 8192 && slot < frame + PACKET_OVERHEAD)
@@ -187,10 +195,10 @@ static int plan_tap(struct port *p, const struct device_string *d, struct plan *
 }
 
 static const struct row rows[] = {
-	{ "net_ring", "", plan_ring },
-	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", plan_packet },
-	{ "net_memif", "role bsize rsize id socket socket-abstract owner-uid owner-gid mac secret zero-copy", plan_memif },
-	{ "net_tap", "iface remote mac persist", plan_tap },
+	{ "net_ring", "", 16, plan_ring },
+	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet },
+	{ "net_memif", "role bsize rsize id socket socket-abstract owner-uid owner-gid mac secret zero-copy", 255, plan_memif },
+	{ "net_tap", "iface remote mac persist", 8, plan_tap }, /* says 16, and with more than 8 its start overruns the stack */
 };
 
 static const struct row *find_row(const char *vdev)
@@ -217,20 +225,29 @@ static int check_devargs(const struct port *p, const struct row *row, const char
 	return 0;
 }
 
+static int check_queues(const struct port *p, unsigned most, const struct log *log)
+{
+	if (p->queues <= most)
+		return 0;
+	log_write(log, LOG_ERROR, "%s: cores=%u: the device has at most %u pairs of queues", p->text, p->queues, most);
+	return -EINVAL;
+}
+
 static int make_pool(struct port *p, const struct plan *plan, const struct log *log)
 {
 	static _Atomic unsigned serial;
 	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t mbufs = p->queues * (plan->mbufs + (p->queues > 1 ? AWAY_MBUFS : 0));
 	if (p->link) {
 		p->pool = ring_link_pool(p->link);
 	} else {
 		snprintf(name, sizeof(name), "uroce_p%u", atomic_fetch_add(&serial, 1));
-		p->pool = rte_pktmbuf_pool_create(name, plan->mbufs, CACHE_MBUFS, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + plan->room), SOCKET_ID_ANY);
+		p->pool = rte_pktmbuf_pool_create(name, mbufs, CACHE_MBUFS, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + plan->room), SOCKET_ID_ANY);
 	}
 	p->frame_room = plan->room;
 	if (p->pool)
 		return 0;
-	log_write(log, LOG_ERROR, "%s: no memory for %u mbufs: %s (see memory=)", p->text, plan->mbufs, rte_strerror(rte_errno));
+	log_write(log, LOG_ERROR, "%s: no memory for %u mbufs: %s (see memory=)", p->text, mbufs, rte_strerror(rte_errno));
 	return -ENOMEM;
 }
 
@@ -240,7 +257,7 @@ static int make_device(struct port *p, const struct device_string *d, const stru
 	static _Atomic unsigned serial;
 	if (row && row->plan == plan_ring) {
 		p->side = d->side;
-		int err = ring_link_join(d->link, d->side, d->ring, plan->room, log, &p->link, &p->id);
+		int err = ring_link_join(d->link, d->side, d->cores, d->ring, plan->room, log, &p->link, &p->id);
 		if (err)
 			return err;
 		return rte_eth_dev_get_name_by_port(p->id, p->vdev) ? -ENODEV : 0;
@@ -257,19 +274,17 @@ static int make_device(struct port *p, const struct device_string *d, const stru
 	return -ENODEV;
 }
 
-static int start_device(struct port *p, uint32_t mtu, const struct log *log)
+static int start_device(struct port *p, const struct rte_eth_conf *conf, const struct log *log)
 {
-	struct rte_eth_conf conf = { 0 };
 	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS;
-	if (mtu)
-		conf.rxmode.mtu = mtu;
-	int err = rte_eth_dev_configure(p->id, 1, 1, &conf);
+	int err = rte_eth_dev_configure(p->id, p->queues, p->queues, conf);
 	if (!err)
 		err = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rx, &tx);
-	if (!err)
-		err = rte_eth_rx_queue_setup(p->id, 0, rx, SOCKET_ID_ANY, NULL, p->pool);
-	if (!err)
-		err = rte_eth_tx_queue_setup(p->id, 0, tx, SOCKET_ID_ANY, NULL);
+	for (uint16_t q = 0; q < p->queues && !err; q++) {
+		err = rte_eth_rx_queue_setup(p->id, q, rx, SOCKET_ID_ANY, NULL, p->pool);
+		if (!err)
+			err = rte_eth_tx_queue_setup(p->id, q, tx, SOCKET_ID_ANY, NULL);
+	}
 	if (!err)
 		err = p->interface[0] ? quiet_start(p->id) : rte_eth_dev_start(p->id);
 	if (err)
@@ -308,19 +323,49 @@ static int open_virtual(struct port *p, const struct device_string *d, const str
 {
 	const struct row *row = find_row(d->vdev);
 	struct plan plan = { .max_frame = 1500 + ETH_LEN, .room = ROOM_DEFAULT, .mbufs = POOL_MBUFS };
+	struct rte_eth_dev_info info;
+	const struct rte_eth_conf conf = { 0 };
 	snprintf(plan.devargs, sizeof(plan.devargs), "%s", d->devargs);
 	int err = row ? check_devargs(p, row, d->devargs, log) : 0;
+	if (!err && row)
+		err = check_queues(p, row->queues, log);
 	if (!err && row)
 		err = row->plan(p, d, &plan, log);
 	if (!err)
 		err = make_device(p, d, &plan, row, log);
 	if (!err)
+		err = rte_eth_dev_info_get(p->id, &info);
+	if (!err)
+		err = check_queues(p, RTE_MIN(info.max_rx_queues, info.max_tx_queues), log);
+	if (!err)
 		err = make_pool(p, &plan, log);
 	if (!err)
-		err = start_device(p, 0, log);
+		err = start_device(p, &conf, log);
 	p->max_frame = plan.max_frame;
 	p->window_max = p->link ? ring_link_slots(p->link) / 2 : plan.window_max;
 	return err;
+}
+
+/* Rules by QPN come later, if the NIC takes them (steer.c); without, its hash at least spreads the QPs, which have UDP source ports of their own, so that not one core receives for all. */
+static int start_nic(struct port *p, const struct rte_eth_dev_info *info, const struct log *log)
+{
+	const uint32_t wanted = CORE_FRAME_MAX - ETH_LEN;
+	struct rte_eth_conf conf = { .rxmode.mtu = wanted < info->max_mtu ? wanted : info->max_mtu };
+	if (p->queues > 1) {
+		conf.rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+		conf.rxmode.mq_mode = conf.rx_adv_conf.rss_conf.rss_hf ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
+	}
+	int err = check_queues(p, RTE_MIN(info->max_rx_queues, info->max_tx_queues), log);
+	return err ? err : start_device(p, &conf, log);
+}
+
+static int check_foreign_queues(const struct port *p, const struct rte_eth_dev_info *info, const struct log *log)
+{
+	uint32_t last = p->queue + p->queues - 1u;
+	if (last < info->nb_rx_queues && last < info->nb_tx_queues)
+		return 0;
+	log_write(log, LOG_ERROR, "%s: the port has %u RX and %u TX queues, so there is no queue=%u", p->text, info->nb_rx_queues, info->nb_tx_queues, last);
+	return -EINVAL;
 }
 
 /* A NIC on the PCI bus, or a running port of the program's: ethdev is believed. */
@@ -338,18 +383,14 @@ static int open_ethdev(struct port *p, const struct device_string *d, const stru
 		return -ENODEV;
 	}
 	int err = rte_eth_dev_info_get(p->id, &info);
-	if (!err && p->is_foreign && (p->queue >= info.nb_rx_queues || p->queue >= info.nb_tx_queues)) {
-		log_write(log, LOG_ERROR, "%s: the port has %u RX and %u TX queues, so there is no queue=%u", p->text, info.nb_rx_queues, info.nb_tx_queues, p->queue);
-		return -EINVAL;
-	}
+	if (!err && p->is_foreign)
+		err = check_foreign_queues(p, &info, log);
 	if (!p->is_foreign)
 		snprintf(p->vdev, sizeof(p->vdev), "%s", d->vdev);
 	if (!err)
 		err = make_pool(p, &plan, log);
-	if (!err && !p->is_foreign) {
-		uint32_t wanted = CORE_FRAME_MAX - ETH_LEN;
-		err = start_device(p, wanted < info.max_mtu ? wanted : info.max_mtu, log);
-	}
+	if (!err && !p->is_foreign)
+		err = start_nic(p, &info, log);
 	if (!err)
 		err = rte_eth_dev_get_mtu(p->id, &mtu);
 	if (!err)
@@ -362,6 +403,7 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	struct port *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
+	p->queues = (uint16_t)d->cores;
 	if (d->port != DEVICE_PORT_NONE)
 		snprintf(p->text, sizeof(p->text), "port=%d", d->port);
 	else if (d->link[0])
@@ -390,8 +432,8 @@ void port_close(struct port *p)
 		rte_eth_dev_close(p->id);
 		rte_vdev_uninit(p->vdev); /* the bus would remember the name; refuses what is not its own */
 	}
-	if (p->is_foreign && p->pool)
-		rte_eth_tx_done_cleanup(p->id, p->queue, 0);
+	for (uint16_t q = 0; p->is_foreign && p->pool && q < p->queues; q++)
+		rte_eth_tx_done_cleanup(p->id, (uint16_t)(p->queue + q), 0);
 	/* A running NIC may still hold frames of ours: better to lose a pool than to free it under its DMA. */
 	if (p->link)
 		ring_link_leave(p->link, p->side);

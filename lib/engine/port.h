@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One RX/TX queue pair of an Ethernet port, ready for bursts: made out of a device string, never stopped and started again (af_packet's stop closes its sockets), never reused. */
+/* RX/TX queue pairs of an Ethernet port, one for each core of an engine, ready for bursts: made out of a device string, never stopped and started again (af_packet's stop closes its sockets), never reused. */
 #ifndef UROCE_PORT_H
 #define UROCE_PORT_H
 
@@ -13,12 +13,13 @@ struct ring_link;
 struct rte_mempool;
 
 struct port {
-	uint16_t id, queue;
+	uint16_t id;
+	uint16_t queue, queues;      /* ours: queues of them from queue on */
 	bool is_foreign;             /* the program's own: not closed by us */
 	uint8_t mac[6];
 	uint32_t max_frame;          /* bytes of the largest frame it carries both ways, without FCS */
 	uint32_t frame_room;         /* bytes for a frame in each mbuf of pool */
-	uint32_t window_max;         /* packets that a peer's queue surely holds; 0: not known */
+	uint32_t window_max;         /* packets that one queue of a peer's surely holds; 0: not known */
 	int node;                    /* NUMA node it is attached to, -1: none in particular */
 	struct rte_mempool *pool;
 	char interface[IF_NAMESIZE]; /* kernel interface behind it, or "" */

@@ -18,13 +18,17 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#define SPARE_MBUFS 2048u /* caches of three threads, both sides' prepared frames and bursts at work */
+#include "device_string.h"
+
+#define SPARE_MBUFS 2048u /* for each pair of queues: caches of three threads, both sides' prepared frames and bursts at work */
+#define AWAY_MBUFS 1024u   /* more for each where there are several: what one core of a side has handed to another */
 
 struct ring_link {
 	struct ring_link *next;
 	char name[32];
 	uint32_t slots;
-	struct rte_ring *towards[2]; /* [s]: what side s receives */
+	unsigned queues; /* of each side: what goes into one comes out of the one with the same number */
+	struct rte_ring *towards[2][DEVICE_CORES_MAX]; /* [s]: what side s receives */
 	struct rte_mempool *pool;
 	bool is_taken[2];
 };
@@ -40,44 +44,64 @@ static void drain_ring(struct rte_ring *r)
 		rte_pktmbuf_free(m);
 }
 
+static void drain_side(struct ring_link *l, unsigned side)
+{
+	for (unsigned q = 0; q < l->queues; q++)
+		drain_ring(l->towards[side][q]);
+}
+
 static void free_link(struct ring_link *l)
 {
-	for (int s = 0; s < 2; s++) {
-		drain_ring(l->towards[s]);
-		rte_ring_free(l->towards[s]);
+	for (unsigned s = 0; s < 2; s++) {
+		drain_side(l, s);
+		for (unsigned q = 0; q < l->queues; q++)
+			rte_ring_free(l->towards[s][q]);
 	}
 	rte_mempool_free(l->pool);
 	free(l);
 }
 
-static struct ring_link *make_link(const char *name, uint32_t slots, uint32_t room)
+static bool make_rings(struct ring_link *l)
 {
 	char text[RTE_RING_NAMESIZE];
+	bool is_made = true;
+	for (int s = 0; s < 2; s++) {
+		for (unsigned q = 0; q < l->queues; q++) {
+			snprintf(text, sizeof(text), "uroce_l%u_%d_%u", serial, s, q);
+			l->towards[s][q] = rte_ring_create(text, l->slots, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+			is_made = is_made && l->towards[s][q];
+		}
+	}
+	return is_made;
+}
+
+static struct ring_link *make_link(const char *name, unsigned queues, uint32_t slots, uint32_t room)
+{
+	char text[RTE_MEMPOOL_NAMESIZE];
 	struct ring_link *l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
 	snprintf(l->name, sizeof(l->name), "%s", name);
+	l->queues = queues;
 	l->slots = slots;
 	serial++;
-	for (int s = 0; s < 2; s++) {
-		snprintf(text, sizeof(text), "uroce_l%u_%d", serial, s);
-		l->towards[s] = rte_ring_create(text, slots, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	}
+	bool is_made = make_rings(l);
 	snprintf(text, sizeof(text), "uroce_l%u", serial);
-	l->pool = rte_pktmbuf_pool_create(text, 2 * slots + SPARE_MBUFS, 256, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
-	if (l->towards[0] && l->towards[1] && l->pool)
+	uint32_t mbufs = queues * (2 * slots + SPARE_MBUFS + (queues > 1 ? AWAY_MBUFS : 0));
+	l->pool = rte_pktmbuf_pool_create(text, mbufs, 256, 0, (uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
+	if (is_made && l->pool)
 		return l;
 	free_link(l);
 	return NULL;
 }
 
-static int join_locked(const char *name, unsigned side, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out)
+static int join_locked(const char *name, unsigned side, unsigned queues, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out)
 {
 	struct ring_link *l = links;
 	while (l && strcmp(l->name, name))
 		l = l->next;
 	if (!l) {
-		l = make_link(name, slots ? slots : RING_LINK_SLOTS, room);
+		l = make_link(name, queues, slots ? slots : RING_LINK_SLOTS, room);
 		if (!l) {
 			log_write(log, LOG_ERROR, "link %s: no memory for its rings and mbufs: %s (see memory=)", name, rte_strerror(rte_errno));
 			return -ENOMEM;
@@ -91,6 +115,10 @@ static int join_locked(const char *name, unsigned side, uint32_t slots, uint32_t
 	}
 	if (slots && slots != l->slots) {
 		log_write(log, LOG_ERROR, "link %s: was made with ring=%u, not ring=%u", name, l->slots, slots);
+		return -EINVAL;
+	}
+	if (queues != l->queues) {
+		log_write(log, LOG_ERROR, "link %s: was made with cores=%u, not cores=%u: both sides need the same number of queues", name, l->queues, queues);
 		return -EINVAL;
 	}
 	l->is_taken[side] = true;
@@ -110,16 +138,16 @@ static void leave_locked(struct ring_link *l, unsigned side)
 	free_link(l);
 }
 
-int ring_link_join(const char *name, unsigned side, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id)
+int ring_link_join(const char *name, unsigned side, unsigned queues, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id)
 {
 	char text[16];
 	struct ring_link *l;
 	pthread_mutex_lock(&lock);
-	int err = join_locked(name, side, slots, room, log, &l);
+	int err = join_locked(name, side, queues, slots, room, log, &l);
 	if (!err) {
 		snprintf(text, sizeof(text), "uroce%u", ++serial);
-		drain_ring(l->towards[side]); /* sent to an earlier owner of this side */
-		int id = rte_eth_from_rings(text, &l->towards[side], 1, &l->towards[!side], 1, (unsigned)SOCKET_ID_ANY);
+		drain_side(l, side); /* sent to an earlier owner of this side */
+		int id = rte_eth_from_rings(text, l->towards[side], queues, l->towards[!side], queues, (unsigned)SOCKET_ID_ANY);
 		if (id < 0) {
 			log_write(log, LOG_ERROR, "link %s: DPDK refuses the port: %s", name, rte_strerror(rte_errno));
 			leave_locked(l, side);

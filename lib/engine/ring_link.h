@@ -12,9 +12,9 @@ struct rte_mempool;
 
 #define RING_LINK_SLOTS 1024u
 
-/* Takes a side of the link, which is made if no such link exists. slots 0: as the other side made it, or the default. room: bytes of frame data in each mbuf.
- * 0; -EBUSY (side taken), -EINVAL (other number of slots), -ENOMEM, each with a log line. *port_id: an ethdev port, not configured yet. */
-int ring_link_join(const char *name, unsigned side, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id);
+/* Takes a side of the link, which is made if no such link exists. queues: RX and TX, in pairs. slots 0: as the other side made it, or the default. room: bytes of frame data in each mbuf.
+ * 0; -EBUSY (side taken), -EINVAL (other number of queues or slots), -ENOMEM, each with a log line. *port_id: an ethdev port, not configured yet. */
+int ring_link_join(const char *name, unsigned side, unsigned queues, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id);
 /* Gives the side back after its port was closed; frames in flight towards it are lost. The link goes with its last side. */
 void ring_link_leave(struct ring_link *l, unsigned side);
 struct rte_mempool *ring_link_pool(const struct ring_link *l);

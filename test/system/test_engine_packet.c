@@ -7,13 +7,11 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,66 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "netns.h"
 #include "side.h"
-
-static char spaces[2][32]; /* names of the namespaces: side a's and side b's, interfaces u0 and u1 */
-
-__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
-{
-	char command[256];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(command, sizeof(command), format, args);
-	va_end(args);
-	return system(command);
-}
-
-static void remove_spaces(void)
-{
-	for (int i = 0; i < 2; i++)
-		run("ip netns del %s 2>/dev/null", spaces[i]);
-}
-
-static int make_spaces(void **state)
-{
-	for (int i = 0; i < 2; i++)
-		snprintf(spaces[i], sizeof(spaces[i]), "uroce-%d-%c", getpid(), 'a' + i);
-	if (geteuid() || run("ip netns add %s 2>/dev/null", spaces[0]) || run("ip netns add %s 2>/dev/null", spaces[1])) {
-		remove_spaces();
-		spaces[0][0] = 0;
-		printf("needs root, ip, and network namespaces\n");
-	}
-	return 0;
-}
-
-static int drop_spaces(void **state)
-{
-	if (spaces[0][0])
-		remove_spaces();
-	return 0;
-}
-
-/* A fresh pair: 10.2.0.1 and fd02::1 on u0, 10.2.0.2 and fd02::2 on u1. */
-static void make_pair(uint32_t mtu)
-{
-	if (!spaces[0][0])
-		skip();
-	run("ip -n %s link del u0 2>/dev/null", spaces[0]);
-	assert_int_equal(run("ip link add u0 netns %s mtu %u type veth peer name u1 netns %s mtu %u", spaces[0], mtu, spaces[1], mtu), 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(run("ip -n %s addr add 10.2.0.%d/24 dev u%d && ip -n %s addr add fd02::%d/64 dev u%d nodad", spaces[i], i + 1, i, spaces[i], i + 1, i), 0);
-		assert_int_equal(run("ip -n %s link set u%d up && ip -n %s link set lo up", spaces[i], i, spaces[i]), 0);
-	}
-}
-
-static void enter(int side)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/run/netns/%s", spaces[side]);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && !setns(fd, CLONE_NEWNET));
-	close(fd);
-}
 
 struct job {
 	const char *keys[2];  /* of the two device strings */
@@ -117,7 +57,7 @@ static void exchange_writes(int side, int fd, void *arg)
 	struct side s;
 	struct side_card ours, theirs;
 	char device[256], byte = 0;
-	enter(side);
+	netns_enter(side);
 	long unreachable = count_unreachable();
 	snprintf(device, sizeof(device), "embedded:net_af_packet0,iface=u%d%s", side, job->keys[side]);
 	side_open(&s, device);
@@ -156,7 +96,7 @@ static void run_b(int fd, void *arg)
 static void test_full_size_each_way(void **state)
 {
 	static const uint32_t mtus[] = { 1024, 2048, 4096 };
-	make_pair(4200);
+	netns_make_pair(4200);
 	for (unsigned i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
 		struct job job = { { ",mtu=4096", ",mtu=4096" }, mtus[i], 1 << 20, 4, 0, NULL };
 		assert_int_equal(side_children(run_a, run_b, &job), 0);
@@ -165,7 +105,7 @@ static void test_full_size_each_way(void **state)
 
 static void test_ip6(void **state)
 {
-	make_pair(4200);
+	netns_make_pair(4200);
 	struct job job = { { "", "" }, 4096, 1 << 20, 2, 1, NULL };
 	assert_int_equal(side_children(run_a, run_b, &job), 0);
 }
@@ -173,7 +113,7 @@ static void test_ip6(void **state)
 /* Addresses of the engine's own, beside the kernel's. */
 static void test_own_addresses(void **state)
 {
-	make_pair(4200);
+	netns_make_pair(4200);
 	struct job job = { { ",ip=10.3.0.1/24", ",ip=10.3.0.2/24" }, 4096, 1 << 20, 2, 0, NULL };
 	assert_int_equal(side_children(run_a, run_b, &job), 0);
 }
@@ -190,7 +130,7 @@ static void refuse(void *arg)
 	struct uroce_context *ctx;
 	struct engine *engine;
 	char device[256];
-	enter(0);
+	netns_enter(0);
 	snprintf(device, sizeof(device), "embedded:net_af_packet0%s", r->keys);
 	CHECK(side_open_context(device, &ctx, &engine) == r->err);
 	if (!strstr(side_last_line(), r->word)) {
@@ -211,7 +151,7 @@ static void test_mtu_refused(void **state)
 		{ ",iface=u0,frames=3", -EINVAL, "framecnt" },
 		{ ",iface=lo", -EINVAL, "loopback" },
 	};
-	make_pair(1500);
+	netns_make_pair(1500);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(side_child(refuse, &rows[i]), 0);
 }
@@ -234,7 +174,7 @@ static void send_jumbo(struct side *s, int side)
 /* known-bugs: 54 */
 static void test_foreign_jumbo_frames(void **state)
 {
-	make_pair(9000);
+	netns_make_pair(9000);
 	struct job job = { { ",framesz=2048", ",framesz=2048" }, 1024, 1 << 20, 3, 0, send_jumbo };
 	assert_int_equal(side_children(run_a, run_b, &job), 0);
 }
@@ -243,7 +183,7 @@ static void test_foreign_jumbo_frames(void **state)
 /* known-bugs: 55 */
 static void test_small_tx_ring(void **state)
 {
-	make_pair(4200);
+	netns_make_pair(4200);
 	struct job job = { { ",framecnt=16,blocksz=65536,window=256", "" }, 4096, 2 << 20, 8, 0, NULL };
 	assert_int_equal(side_children(run_a, run_b, &job), 0);
 }
@@ -262,7 +202,7 @@ static void become_container_user(void)
 
 static void run_contained(int fd, void *arg)
 {
-	enter(0);
+	netns_enter(0);
 	become_container_user();
 	struct job job = *(struct job *)arg;
 	struct side s;
@@ -286,7 +226,7 @@ static void run_contained(int fd, void *arg)
 
 static void test_only_net_raw(void **state)
 {
-	make_pair(4200);
+	netns_make_pair(4200);
 	struct job job = { { "", "" }, 4096, 1 << 20, 2, 0, NULL };
 	assert_int_equal(side_children(run_contained, run_b, &job), 0);
 }
@@ -295,17 +235,17 @@ static void test_only_net_raw(void **state)
 static void look_at_flags(void *arg)
 {
 	struct side s;
-	enter(0);
+	netns_enter(0);
 	side_open(&s, "inline:net_af_packet0,iface=u0");
-	CHECK(!run("ip link show u0 | grep -q PROMISC"));
+	CHECK(!netns_run("ip link show u0 | grep -q PROMISC"));
 	side_close(&s);
-	CHECK(!run("ip link show u0 | grep -q PROMISC"));
+	CHECK(!netns_run("ip link show u0 | grep -q PROMISC"));
 }
 
 static void test_interface_is_left_alone(void **state)
 {
-	make_pair(1500);
-	assert_int_equal(run("ip -n %s link set u0 promisc on", spaces[0]), 0);
+	netns_make_pair(1500);
+	assert_int_equal(netns_run("ip -n %s link set u0 promisc on", netns_name(0)), 0);
 	assert_int_equal(side_child(look_at_flags, NULL), 0);
 }
 
@@ -321,5 +261,5 @@ int main(void)
 		cmocka_unit_test(test_only_net_raw),
 		cmocka_unit_test(test_interface_is_left_alone),
 	};
-	return cmocka_run_group_tests(tests, make_spaces, drop_spaces);
+	return cmocka_run_group_tests(tests, netns_make, netns_drop);
 }

@@ -278,7 +278,7 @@ static void suffer(void *arg)
 		side_check(&b, 0, 1 << 20, round);
 	}
 	CHECK(side_drops(&b, DROP_ICRC) > 0 && side_drops(&b, DROP_PSN_AHEAD) > 0);
-	CHECK(engine_fault(a.engine) && engine_fault(b.engine));
+	CHECK(engine_core_fault(a.core) && engine_core_fault(b.core));
 	side_close(&a);
 	side_close(&b);
 }

@@ -61,7 +61,8 @@ static void test_defaults(void **state)
 	assert_int_equal(d.side, 0);
 	assert_int_equal(d.vlan, VLAN_NONE);
 	assert_int_equal(d.mtu, 0);
-	assert_int_equal(d.cpu, -1);
+	assert_int_equal(d.cores, 1);
+	assert_int_equal(d.cpus, 0);
 	assert_int_equal(d.idle, DEVICE_IDLE_PAUSE);
 	assert_int_equal(d.port, DEVICE_PORT_NONE);
 	assert_int_equal(d.ips, 1);
@@ -90,7 +91,9 @@ static void test_every_key(void **state)
 	assert_true(gid_is_equal(&g, &d.gateway[0]));
 	assert_int_equal(d.vlan, 7);
 	assert_int_equal(d.mtu, 2048);
-	assert_int_equal(d.cpu, 3);
+	assert_int_equal(d.cores, 1);
+	assert_int_equal(d.cpus, 1);
+	assert_int_equal(d.cpu[0], 3);
 	assert_int_equal(d.idle, DEVICE_IDLE_SLEEP);
 	assert_int_equal(d.sleep_us, 20);
 	assert_int_equal(d.memory_mib, 64);
@@ -113,13 +116,56 @@ static void test_device_keys_pass_through(void **state)
 	accept("embedded:net_af_packet0,iface=eth0,core=1,framesz=8192,qdisc_bypass=0", &d);
 	assert_string_equal(d.devargs, "iface=eth0,framesz=8192,qdisc_bypass=0");
 	assert_true(d.ip_from_kernel); /* nothing said: shared with the interface */
-	assert_int_equal(d.cpu, 1);
+	assert_int_equal(d.cpu[0], 1);
 	accept("embedded:net_af_packet0,iface=eth0,ip=kernel", &d);
 	assert_true(d.ip_from_kernel);
 	accept("embedded:net_af_packet0,iface=eth0,ip=10.1.2.3/24", &d);
 	assert_false(d.ip_from_kernel);
 	accept("embedded:0000:03:00.1,ip=10.1.2.3/24", &d);
 	assert_string_equal(d.vdev, "0000:03:00.1");
+}
+
+static void test_several_cores(void **state)
+{
+	struct device_string d;
+	accept("embedded:net_ring,link=a,ip=10.0.0.1/24,cores=3,core=1+0+1023", &d);
+	assert_int_equal(d.cores, 3);
+	assert_int_equal(d.cpus, 3);
+	assert_int_equal(d.cpu[0], 1);
+	assert_int_equal(d.cpu[1], 0);
+	assert_int_equal(d.cpu[2], 1023);
+	accept("embedded:net_ring,link=a,ip=10.0.0.1/24,core=-1,cores=16", &d);
+	assert_int_equal(d.cores, 16);
+	assert_int_equal(d.cpus, 0);
+	accept("inline:net_ring,link=a,ip=10.0.0.1/24,cores=1", &d);
+	accept("embedded:net_ring,link=a,ip=10.0.0.1/24,cores=16,core=0+1+2+3+4+5+6+7+8+9+10+11+12+13+14+15", &d);
+	assert_int_equal(d.cpu[15], 15);
+}
+
+static void test_queues_are_shared(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool is_shared;
+	} rows[] = {
+		{ "port=1,queue=2", "port=1,queue=2", true },
+		{ "port=1,queue=2", "port=1,queue=3", false },
+		{ "port=1,queue=2,cores=2", "port=1,queue=3", true },
+		{ "port=1,queue=2,cores=2", "port=1,queue=4", false },
+		{ "port=1,queue=0,cores=3", "port=1,queue=1,cores=3", true },
+		{ "port=1,queue=0,cores=3", "port=2,queue=0,cores=3", false },
+		{ "net_null0", "net_null0", false },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct device_string a, b;
+		char text[2][64];
+		snprintf(text[0], sizeof(text[0]), "embedded:%s,ip=10.0.0.1/24", rows[i].a);
+		snprintf(text[1], sizeof(text[1]), "embedded:%s,ip=10.0.0.1/24", rows[i].b);
+		accept(text[0], &a);
+		accept(text[1], &b);
+		assert_int_equal(device_string_shares_queue(&a, &b), rows[i].is_shared);
+		assert_int_equal(device_string_shares_queue(&b, &a), rows[i].is_shared);
+	}
 }
 
 static void test_idle_policies(void **state)
@@ -186,6 +232,13 @@ static void test_refusals(void **state)
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,mtu=", "1024, 2048 or 4096" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,core=-2", "CPU" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,core=1x", "CPU" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,core=1+", "CPU" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,cores=17,core=0+1+2+3+4+5+6+7+8+9+10+11+12+13+14+15+16", "1..16" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,core=0+1+2+3+4+5+6+7+8+9+10+11+12+13+14+15+16", "CPU" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,cores=0", "1..16" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,cores=2,core=1", "one CPU for each" },
+		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,core=1+2", "one CPU for each" },
+		{ "inline:net_ring,link=a,ip=10.0.0.1/24,cores=2", "inline:" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,idle=nap", "spin, pause, sleep" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,idle=sleep:0", "spin, pause, sleep" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,idle=sleep50", "spin, pause, sleep" },
@@ -248,7 +301,7 @@ static void test_help_walks_the_table(void **state)
 		snprintf(text, sizeof(text), "embedded:net_ring,%s=", help.name);
 		refuse(text, help.takes);
 	}
-	assert_int_equal(n, 16);
+	assert_int_equal(n, 17);
 }
 
 int main(void)
@@ -257,6 +310,8 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_every_key),
 		cmocka_unit_test(test_device_keys_pass_through),
+		cmocka_unit_test(test_several_cores),
+		cmocka_unit_test(test_queues_are_shared),
 		cmocka_unit_test(test_idle_policies),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_limits_of_lists),
