@@ -106,7 +106,7 @@ static void test_modify_and_query(void **state)
 		assert_int_equal(sent->av.hop_limit, 64); /* 0 means 64 */
 		assert_int_equal(uroce_qp_query(x.qp, &got), 0);
 		attr.av.hop_limit = 64;
-		assert_memory_equal(&got, &attr, sizeof(got));
+		assert_memory_equal(&got, &attr, offsetof(struct uroce_qp_attr, av.sl) + 1); /* what is behind it is padding */
 		attr.av.hop_limit = 0;
 	}
 	attr.path_mtu = 1500;
