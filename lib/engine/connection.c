@@ -249,7 +249,7 @@ static void take_message(struct connection *c)
 	if (err == -EAGAIN)
 		return;
 	if (err == -EPROTO) {
-		c->server->count[SERVER_REFUSED_MESSAGE + why]++;
+		server_count_up(c->server, (enum server_count)(SERVER_REFUSED_MESSAGE + why));
 		connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "what it sent is no message: %s", ctl_refusal_name(why));
 		return;
 	}
@@ -263,7 +263,7 @@ static void take_message(struct connection *c)
 		handler(c, &m);
 		return;
 	}
-	c->server->count[SERVER_REFUSED_STATE]++;
+	server_count_up(c->server, SERVER_REFUSED_STATE);
 	connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it may not say %s in state %s", ctl_rows[m.header.type].name, state_names[c->state]);
 }
 

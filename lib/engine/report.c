@@ -90,8 +90,8 @@ void server_report(struct server *s, FILE *out)
 	print_cores(s, out);
 	fprintf(out, "mbufs available %u in_use %u\n", rte_mempool_avail_count(pool), rte_mempool_in_use_count(pool));
 	for (int i = 0; i < SERVER_COUNTS; i++)
-		if (s->count[i])
-			fprintf(out, "count %s %llu\n", server_count_name(i), (unsigned long long)s->count[i]);
+		if (server_count(s, i))
+			fprintf(out, "count %s %llu\n", server_count_name(i), (unsigned long long)server_count(s, i));
 	print_users(s, out);
 	print_clients(s, out);
 }

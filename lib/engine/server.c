@@ -57,7 +57,7 @@ const char *server_count_name(enum server_count c)
 
 uint64_t server_count(const struct server *s, enum server_count c)
 {
-	return (unsigned)c < SERVER_COUNTS ? s->count[c] : 0;
+	return (unsigned)c < SERVER_COUNTS ? atomic_load_explicit(&s->count[c], memory_order_relaxed) : 0;
 }
 
 uint64_t server_now(void)
@@ -67,11 +67,16 @@ uint64_t server_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void server_count_up(struct server *s, enum server_count count)
+{
+	atomic_fetch_add_explicit(&s->count[count], 1, memory_order_relaxed);
+}
+
 void server_note(struct server *s, enum server_count count, enum log_level level, const char *format, ...)
 {
 	char line[400];
 	va_list args;
-	s->count[count]++;
+	server_count_up(s, count);
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);

@@ -57,6 +57,7 @@ enum server_count {
 	SERVER_COUNTS = SERVER_REFUSED_MESSAGE + CTL_REFUSAL_COUNT
 };
 const char *server_count_name(enum server_count c);
+/* Any thread. */
 uint64_t server_count(const struct server *s, enum server_count c);
 /* Everything an operator wants to know, as lines of text: the engine's cores and their loops, mbufs free, drops by name, refusals, and a line for each client with what it has. Same thread as server_start. */
 void server_report(struct server *s, FILE *out);

@@ -83,13 +83,14 @@ struct server {
 	struct connection *ending, **last_ending;
 	struct quota quota;
 	struct peers peers;
-	uint64_t count[SERVER_COUNTS];
+	_Atomic uint64_t count[SERVER_COUNTS]; /* written by the control thread, read by any */
 	struct log_limit limit[SERVER_COUNTS];
 };
 
 /* server.c */
 uint64_t server_now(void);
-/* Counts, and writes a line about it unless there were too many of this kind just now. */
+void server_count_up(struct server *s, enum server_count count);
+/* The same, and writes a line about it unless there were too many of this kind just now. */
 void server_note(struct server *s, enum server_count count, enum log_level level, const char *format, ...) __attribute__((format(printf, 4, 5)));
 int server_watch(struct server *s, int fd, uint32_t events, struct watch *w);
 

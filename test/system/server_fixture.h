@@ -21,9 +21,9 @@ struct daemon {
 	int err;                     /* of server_start */
 	char last_line[512];
 	unsigned lines;
-	FILE *report;                /* written to between two runs of the loop, then closed */
+	FILE *_Atomic report;        /* written to between two runs of the loop, then closed */
 	sem_t reported;
-	bool is_stopping;
+	_Atomic bool is_stopping;
 	enum ctl_bye_code code;
 	const char *text;
 };

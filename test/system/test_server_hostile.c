@@ -260,8 +260,9 @@ static void say_nothing(void *arg)
 	struct raw mute, unmapped;
 	struct ctl_message m;
 	struct abi_rep rep;
-	double worst = 0, start = now_ms(), end[2];
+	double worst = 0, end[2];
 	begin(&w);
+	double start = now_ms();
 	raw_connect(&mute, w.d.path);
 	raw_meet(&unmapped, w.d.path);
 	while (!server_count(w.d.server, SERVER_ENDED_SILENT)) { /* meanwhile the others are served */
