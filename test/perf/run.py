@@ -11,11 +11,15 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 
 PAIRS = 15
 
 # Figures. product and yardstick: (program, arguments, name of the line it prints); the figure is product / yardstick, or product alone.
 # better: which way is good. target None: reported only.
+# A program and an engine on a CPU each; a program called served is application with a daemon behind it.
+APPLICATION = ["write_rate", "write_stream", "pingpong"]
 # The loops of limits are measured by one run of bench, as limits measures its own: interleaved, in the same rhythm.
 LOOPS = ["write_rate", "write_stream", "read_stream", "write_pingpong"]
 FIGURES = [
@@ -39,6 +43,22 @@ FIGURES = [
          product=("bench", LOOPS, "write_pingpong"), yardstick=("tcp", [], "tcp_pingpong")),
     dict(name="tcp_cpu", text="CPU s/GiB, 1 MiB WRITE (both cores spin all the time) / kernel TCP", unit="ratio", target=None, better="less",
          product=("bench", LOOPS, "write_stream_cpu"), yardstick=("tcp", [], "tcp_cpu")),
+    dict(name="served_write_rate", text="8-byte WRITE rate of a client of a daemon / embedded", unit="ratio", target=0.85, better="more",
+         product=("served", APPLICATION, "write_rate"), yardstick=("embedded", APPLICATION, "write_rate")),
+    dict(name="served_write_goodput", text="1 MiB WRITE goodput from pool memory through a daemon / embedded", unit="ratio", target=0.90, better="more",
+         product=("served", APPLICATION, "write_stream"), yardstick=("embedded", APPLICATION, "write_stream")),
+    dict(name="served_pingpong", text="8-byte ping-pong of two client processes of one daemon / embedded, both on one CPU", unit="ratio", target=None, better="less",
+         product=("served", APPLICATION, "pingpong"), yardstick=("embedded", APPLICATION, "pingpong")),
+    dict(name="embedded_rate_limit", text="8-byte WRITE rate, program and engine on a CPU each, embedded / limits' write_rate", unit="ratio", target=None, better="more",
+         product=("embedded", APPLICATION, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
+    dict(name="served_rate_limit", text="the same through a daemon / limits' write_rate", unit="ratio", target=None, better="more",
+         product=("served", APPLICATION, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
+    dict(name="served_goodput_limit", text="1 MiB WRITE goodput through a daemon / limits' stream_4k", unit="ratio", target=None, better="more",
+         product=("served", APPLICATION, "write_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
+    dict(name="round_cost", text="engine's round, 10,000 QPs idle after one send each and 256 idle clients / 10 QPs and 1 client", unit="ratio", target=1.2, better="less",
+         product=("round_cost", [], "round_cost_many"), yardstick=("round_cost", [], "round_cost_few")),
+    dict(name="fairness", text="least share of eight contexts of a daemon, one with 64 QPs of 64 KiB, seven with one of 4 KiB, times eight", unit="ratio", target=0.9, better="more", pairs=3,
+         product=("served", ["fairness"], "fairness"), yardstick=None),
 ]
 
 
@@ -52,6 +72,7 @@ class Runner:
 
     def __init__(self, build):
         self.dir = os.path.join(build, "test", "perf")
+        self.uroced = os.path.join(build, "app", "uroced", "uroced")
         memory = ["--in-memory"] if free_huge_pages() >= 256 else ["--no-huge", "--no-shconf"]
         self.extra = {"limits": ["-l", "0-1", "--no-pci", *memory, "-m", "256", "--no-telemetry"]}
         self.seen = {}
@@ -59,15 +80,41 @@ class Runner:
     def forget(self):
         self.seen = {}
 
+    def run(self, program, args):
+        command = [os.path.join(self.dir, program), *self.extra.get(program, []), *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
+        return done.stdout
+
+    def run_served(self, args):
+        """application as a client of a daemon that lives only as long: it spins, and would disturb what comes after."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "perf.sock")
+            command = [self.uroced, "--vdev", "net_ring0,link=perf,side=0", "--ip", "10.0.0.1/24", "--cpu", "1", "--idle", "spin", "--socket", path]
+            daemon = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                for _ in range(500):
+                    if os.path.exists(path) or daemon.poll() is not None:
+                        break
+                    time.sleep(0.01)
+                if not os.path.exists(path):
+                    sys.exit(f"{' '.join(command)} does not serve:\n{daemon.stderr.read() if daemon.poll() is not None else ''}")
+                return self.run("application", ["unix:" + path, *args])
+            finally:
+                daemon.terminate()
+                daemon.wait()
+
     def value(self, source):
         program, args, line = source
         key = (program, *args)
         if key not in self.seen:
-            command = [os.path.join(self.dir, program), *self.extra.get(program, []), *args]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            if done.returncode:
-                sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
-            self.seen[key] = done.stdout
+            if program == "served":
+                self.seen[key] = self.run_served(args)
+            elif program == "embedded":
+                self.seen[key] = self.run("application", ["embedded:net_ring,link=perf,side=0,ip=10.0.0.1/24,cpu=1,idle=spin", *args])
+            else:
+                self.seen[key] = self.run(program, args)
         match = re.search(re.escape(line) + r"\s+([0-9.]+)", self.seen[key])
         if not match:
             sys.exit(f"{program} printed no line '{line}':\n{self.seen[key]}")
@@ -123,7 +170,7 @@ def main():
     if os.cpu_count() < 2 or args.pairs < 1:
         p.error("two CPUs and at least one pair are needed")
     runner = Runner(args.build)
-    print(f"layout: side 0 on CPU 0, side 1 on CPU 1, two spinning threads in all; net_ring; {'huge pages' if '--in-memory' in runner.extra['limits'] else 'no huge pages'}; "
+    print(f"layout: side 0 on CPU 0, side 1 on CPU 1, two spinning threads in all; embedded and served: program on CPU 0, engine on CPU 1; net_ring; {'huge pages' if '--in-memory' in runner.extra['limits'] else 'no huge pages'}; "
           f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}; medians of {args.pairs} alternating pairs")
     samples = measure(figures, runner, args.pairs)
     rows = [judge(f, samples[f["name"]]) for f in figures]
