@@ -53,6 +53,13 @@ static void take_line(void *arg, enum log_level level, const char *line)
 
 void daemon_prepare(struct daemon *d)
 {
+	daemon_prepare_with(d, "");
+}
+
+void daemon_prepare_with(struct daemon *d, const char *keys)
+{
+	char device[128];
+	snprintf(device, sizeof(device), "%s%s", DEVICE, keys);
 	memset(d, 0, sizeof(*d));
 	strcpy(d->folder, "/tmp/uroce-test-XXXXXX");
 	CHECK(mkdtemp(d->folder));
@@ -61,7 +68,7 @@ void daemon_prepare(struct daemon *d)
 	sem_init(&d->started, 0, 0);
 	sem_init(&d->reported, 0, 0);
 	d->log = (struct log){ .sink = take_line, .arg = d, .level = LOG_INFO };
-	CHECK(!engine_open(&d->engine, DEVICE, &d->log));
+	CHECK(!engine_open(&d->engine, device, &d->log));
 	server_defaults(&d->config);
 	d->config.path = d->path;
 	d->config.mode = 0666;

@@ -30,6 +30,8 @@ struct daemon {
 
 /* Opens the engine and chooses a path in a folder of its own. */
 void daemon_prepare(struct daemon *d);
+/* The same, with more keys in the engine's device string: ",key=value". */
+void daemon_prepare_with(struct daemon *d, const char *keys);
 /* Starts the server on its thread; *d.err says how it went. */
 void daemon_run(struct daemon *d);
 void daemon_stop(struct daemon *d, enum ctl_bye_code code, const char *text);

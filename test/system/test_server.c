@@ -190,7 +190,7 @@ static void exchange_data(void *arg)
 {
 	struct daemon d;
 	struct side a, b;
-	daemon_prepare(&d);
+	daemon_prepare_with(&d, arg);
 	daemon_run(&d);
 	open_program(&a, d.path);
 	open_program(&b, d.path);
@@ -214,9 +214,47 @@ static void exchange_data(void *arg)
 	daemon_close(&d);
 }
 
+/* On one core, from one core to the other, and with a core that sleeps whenever it can, which the programs have to wake. */
 static void test_data_between_programs(void **state)
 {
-	RUN(exchange_data);
+	static const char *const keys[] = { "", ",cores=2", ",cores=2,idle=sleep" };
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_int_equal(side_child(exchange_data, (void *)(uintptr_t)keys[i]), 0);
+}
+
+static void spread(void *arg)
+{
+	struct daemon d;
+	struct raw r[4];
+	unsigned on_core[2] = { 0 };
+	daemon_prepare_with(&d, ",cores=2");
+	daemon_run(&d);
+	for (unsigned i = 0; i < 4; i++) {
+		raw_open(&r[i], d.path);
+		on_core[r[i].welcome.core]++;
+		raw_qp(&r[i], raw_pd(&r[i]), raw_cq(&r[i], 16));
+	}
+	CHECK(on_core[0] == 2 && on_core[1] == 2);
+	/* who goes makes room where it was */
+	for (unsigned i = 0; i < 20; i++) {
+		uint32_t core = r[i % 4].welcome.core;
+		raw_close(&r[i % 4]);
+		daemon_await_clients(&d, 3);
+		raw_open(&r[i % 4], d.path);
+		CHECK(r[i % 4].welcome.core == core);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		raw_close(&r[i]);
+	daemon_await_empty(&d);
+	char *text = daemon_report(&d);
+	CHECK(strstr(text, "\ncore 1 clients 0 qps 0 cqs 0 mrs 0 "));
+	free(text);
+	daemon_close(&d);
+}
+
+static void test_clients_are_spread_over_cores(void **state)
+{
+	RUN(spread);
 }
 
 /* ---- the report ---- */
@@ -419,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_memory_on_demand),
 		cmocka_unit_test(test_data_between_programs),
+		cmocka_unit_test(test_clients_are_spread_over_cores),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_one_daemon_a_path),
 		cmocka_unit_test(test_daemon_killed),
