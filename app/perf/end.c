@@ -163,12 +163,18 @@ static bool unpack_endpoint(json_t *item, struct uroce_endpoint *p)
 	return true;
 }
 
+int end_connect_qp(struct end *e, uint32_t qp, const struct uroce_endpoint *remote)
+{
+	struct uroce_qp_attr attr = { .path_mtu = e->trial.mtu, .min_rnr_timer = 1 };
+	uint32_t mask = UROCE_QP_MIN_RNR_TIMER | (e->trial.mtu ? UROCE_QP_PATH_MTU : 0u);
+	int err = uroce_qp_connect(e->qp[qp], &e->local[qp], remote, &attr, mask);
+	return err ? end_fail(e, "cannot connect QP %u: %s", qp, strerror(-err)) : 0;
+}
+
 int end_connect(struct end *e, json_t *peer)
 {
 	json_int_t addr, rkey;
 	json_t *list;
-	struct uroce_qp_attr attr = { .path_mtu = e->trial.mtu, .min_rnr_timer = 1 };
-	uint32_t mask = UROCE_QP_MIN_RNR_TIMER | (e->trial.mtu ? UROCE_QP_PATH_MTU : 0u);
 	if (json_unpack(peer, "{s:I, s:I, s:o}", "addr", &addr, "rkey", &rkey, "qps", &list) || json_array_size(list) != e->trial.qps)
 		return end_fail(e, "the peer's QPs make no sense");
 	e->remote_addr = (uint64_t)addr;
@@ -177,9 +183,9 @@ int end_connect(struct end *e, json_t *peer)
 		struct uroce_endpoint remote;
 		if (!unpack_endpoint(json_array_get(list, i), &remote))
 			return end_fail(e, "the peer's QP %u makes no sense", i);
-		int err = uroce_qp_connect(e->qp[i], &e->local[i], &remote, &attr, mask);
+		int err = end_connect_qp(e, i, &remote);
 		if (err)
-			return end_fail(e, "cannot connect QP %u: %s", i, strerror(-err));
+			return err;
 	}
 	return 0;
 }

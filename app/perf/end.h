@@ -58,6 +58,7 @@ void end_release(struct end *e);
 /* What the peer has to know, and taking what it said; the latter connects. */
 json_t *end_pack(struct end *e);
 int end_connect(struct end *e, json_t *peer);
+int end_connect_qp(struct end *e, uint32_t qp, const struct uroce_endpoint *remote);
 
 /* Sets e->error, unless it is set; returns -EIO. */
 __attribute__((format(printf, 2, 3))) int end_fail(struct end *e, const char *format, ...);

@@ -14,16 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PORT_DEFAULT "7471"
 #define LINE_MAX_BYTES (64u << 20)
 #define LOOK_EVERY 1024u   /* empty rounds of an engine between two looks at the socket */
 #define CONNECT_TRIES 50   /* of 100 ms */
 
 /* HOST, HOST:PORT, PORT (is_server), [V6]:PORT. host is "" when there is none. */
-static bool split(const char *text, bool is_server, char host[256], char port[16])
+static bool split(const char *text, bool is_server, const char *usual_port, char host[256], char port[16])
 {
 	const char *colon = strrchr(text, ':'), *end = text + strlen(text);
-	strcpy(port, PORT_DEFAULT);
+	snprintf(port, 16, "%s", usual_port);
 	host[0] = 0;
 	if (*text == '[') {
 		const char *close = strchr(text, ']');
@@ -36,7 +35,7 @@ static bool split(const char *text, bool is_server, char host[256], char port[16
 		colon = NULL; /* an IPv6 address without a port */
 	} else if (colon) {
 		end = colon;
-	} else if (is_server && strspn(text, "0123456789") == strlen(text)) {
+	} else if (is_server && *text && strspn(text, "0123456789") == strlen(text)) {
 		end = text;
 		colon = text - 1;
 	}
@@ -49,11 +48,11 @@ static bool split(const char *text, bool is_server, char host[256], char port[16
 	return true;
 }
 
-static struct addrinfo *resolve(const char *text, bool is_server, int *err)
+static struct addrinfo *resolve(const char *text, bool is_server, const char *usual_port, int *err)
 {
 	char host[256], port[16];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = is_server ? AI_PASSIVE : 0 }, *list = NULL;
-	if (!split(text, is_server, host, port)) {
+	if (!split(text, is_server, usual_port, host, port)) {
 		fprintf(stderr, "uroce-perf: \"%s\" is no address: expected %s\n", text, is_server ? "[HOST:]PORT" : "HOST[:PORT]");
 		*err = -1;
 		return NULL;
@@ -71,10 +70,10 @@ void exchange_init(struct exchange *x, int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* refused by a pair inside the process, where it is not needed */
 }
 
-int exchange_listen(struct exchange *x, const char *at)
+int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 {
 	int err, on = 1, fd = -1, listener = -1;
-	struct addrinfo *list = resolve(at, true, &err);
+	struct addrinfo *list = resolve(at, true, usual_port, &err);
 	if (!list)
 		return -1;
 	listener = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -93,10 +92,10 @@ int exchange_listen(struct exchange *x, const char *at)
 	return 0;
 }
 
-int exchange_connect(struct exchange *x, const char *to)
+int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
 {
 	int err, fd = -1;
-	struct addrinfo *list = resolve(to, false, &err);
+	struct addrinfo *list = resolve(to, false, usual_port, &err);
 	if (!list)
 		return -1;
 	for (int i = 0; i < CONNECT_TRIES; i++) {
@@ -111,7 +110,7 @@ int exchange_connect(struct exchange *x, const char *to)
 	}
 	freeaddrinfo(list);
 	if (fd < 0) {
-		fprintf(stderr, "uroce-perf: nobody answers at %s: %s (expected: uroce-perf --listen there)\n", to, strerror(err));
+		fprintf(stderr, "uroce-perf: nobody answers at %s: %s (expected: a server there, such as uroce-perf --listen)\n", to, strerror(err));
 		return -1;
 	}
 	exchange_init(x, fd);

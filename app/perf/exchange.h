@@ -17,9 +17,10 @@ struct exchange {
 	void *arg;
 };
 
-/* Server: waits at "[HOST:]PORT" for one client. Client: "HOST[:PORT]", tried for some seconds. 0, or -1 after a line on standard error. */
-int exchange_listen(struct exchange *x, const char *at);
-int exchange_connect(struct exchange *x, const char *to);
+/* Server: waits at "[HOST:]PORT" for one client; "": at the usual port. Client: "HOST[:PORT]", tried for some seconds. 0, or -1 after a line on standard error. */
+int exchange_listen(struct exchange *x, const char *at, const char *usual_port);
+int exchange_connect(struct exchange *x, const char *to, const char *usual_port);
+#define EXCHANGE_PORT "7471"
 /* Over a socket that there is already. */
 void exchange_init(struct exchange *x, int fd);
 void exchange_close(struct exchange *x);

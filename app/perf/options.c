@@ -54,7 +54,7 @@ static bool take_device(struct options *o, const char *v)
 
 static bool take_listen(struct options *o, const char *v)
 {
-	o->listen = v ? v : "7471";
+	o->listen = v ? v : "";
 	return !o->connect;
 }
 
@@ -73,6 +73,12 @@ static bool take_tcp(struct options *o, const char *v)
 {
 	o->is_tcp = true;
 	return true;
+}
+
+static bool take_peer(struct options *o, const char *v)
+{
+	o->is_pingpong = !strcmp(v, "pingpong");
+	return o->is_pingpong;
 }
 
 static bool take_op(struct options *o, const char *v)
@@ -250,6 +256,7 @@ static const struct option_row {
 	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "be the client of a server; it is told what to do" },
 	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
 	{ "tcp", NO_VALUE, take_tcp, "", "kernel TCP instead, as a baseline (at both ends)" },
+	{ "peer", NEEDS_VALUE, take_peer, "pingpong", "the other end is ibv_rc_pingpong (port 18515): SENDs go to and fro. Its -s, -m, -n, -g are here --sizes, --mtu, --iters, --gid-index, with its defaults" },
 	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all)" },
 	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, up to 64M", "bytes of a message (8,4K,64K,1M)" },
 	{ "all", NO_VALUE, take_all, "", "all operations, 0 bytes to 64 MiB" },
@@ -297,6 +304,23 @@ static bool take_row(const struct option_row *r, char **argv, int *at, struct op
 	return true;
 }
 
+/* Defaults are those of ibv_rc_pingpong, since both ends have to be given the same. */
+static const char *settle_pingpong(struct options *o)
+{
+	if (!o->size_count)
+		take_sizes(o, "4096");
+	if (!o->mtu)
+		o->mtu = 1024;
+	if (!o->iters)
+		o->iters = 1000;
+	o->depth = o->batch = 1;
+	if (!o->listen && !o->connect)
+		return "--peer without --listen or --connect: expected one of them";
+	if (o->is_tcp || o->ops || o->tests || o->qps != 1 || o->size_count != 1)
+		return "--peer pingpong with --tcp, --op, --test, --qps or several --sizes: expected only what ibv_rc_pingpong can do";
+	return NULL;
+}
+
 static bool has_daemon(const struct options *o)
 {
 	return (o->device[0] && is_served(o->device[0])) || (o->device[1] && is_served(o->device[1]));
@@ -308,13 +332,21 @@ static bool check_whole(struct options *o)
 	bool is_self = !o->listen && !o->connect;
 	if (!o->device[0] && !o->is_tcp && usual && *usual)
 		o->device[0] = usual;
+	if (o->is_pingpong)
+		wrong = settle_pingpong(o);
+	if (!o->ops)
+		take_op(o, "all");
+	if (!o->size_count)
+		take_sizes(o, "8,4K,64K,1M");
 	if (!o->batch)
 		o->batch = o->depth < 16 ? o->depth : 16;
 	if (!o->tests)
 		take_test(o, "all");
 	if (o->is_verify)
 		take_test(o, "verify");
-	if (o->batch > o->depth)
+	if (wrong)
+		;
+	else if (o->batch > o->depth)
 		wrong = "--batch is more than --depth: expected at most as much";
 	else if (o->is_tcp && (o->device[0] || o->fault))
 		wrong = "--tcp with --device or --fault: expected one or the other";
@@ -333,8 +365,6 @@ static bool check_whole(struct options *o)
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 {
 	*o = (struct options){ .qps = 1, .depth = 128, .inline_bytes = 32, .seconds = 0.5 };
-	take_op(o, "all");
-	take_sizes(o, "8,4K,64K,1M");
 	*is_done = false;
 	for (int i = 1; i < argc; i++) {
 		const struct option_row *r = NULL;

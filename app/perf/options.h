@@ -12,7 +12,7 @@
 
 struct options {
 	const char *device[2]; /* the second one only when both ends are here; NULL: not given */
-	const char *listen, *connect; /* neither: both ends in this process */
+	const char *listen, *connect; /* neither: both ends in this process; "" as listen: the usual port */
 	const char *fault;
 	unsigned ops;          /* bit i: operation_at(i) */
 	unsigned tests;        /* bits of enum test */
@@ -22,6 +22,7 @@ struct options {
 	unsigned core_count;
 	const char *json;      /* file name, "-": standard output instead of the table; NULL: none */
 	bool is_tcp, is_progress, is_verify;
+	bool is_pingpong; /* the other end is ibv_rc_pingpong, or does as it does */
 	uint32_t qps, depth, batch, inline_bytes, mtu, gid_index;
 	uint64_t iters, bytes;
 	double seconds;

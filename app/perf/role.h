@@ -19,6 +19,9 @@ struct role {
 /* The program's exit code: 0, or 1 if anything failed. */
 int client_run(struct role *role);
 int server_run(struct role *role);
+/* Either end, when the other one is ibv_rc_pingpong. */
+int pingpong_run(struct role *role);
+#define PINGPONG_PORT "18515"
 
 /* Both: says who we are, hears who the peer is (to be released by the caller). *is_crowded: more threads spin on this machine than there are CPUs, and each should give way. NULL: the
  * peer does not fit, said on standard error. */

@@ -125,6 +125,8 @@ refuses "an option that there is not" --fast
 refuses "an option without its value" --op
 refuses "an argument too many" send
 refuses "both ends of a connection" --listen 1 --connect localhost:1
+refuses "a peer that there is not" --peer pong
+refuses "what ibv_rc_pingpong cannot do" --peer pingpong --listen --device "inline:$end0" --op write
 
 # Two processes, each in a namespace of its own.
 make_hosts() {
@@ -161,13 +163,36 @@ pair() {
 	report "$rc" "$name"
 }
 
+# pingpong NAME ARG...: both ends as ibv_rc_pingpong would have them, with its defaults. (suite interop plays against the real one)
+pingpong() {
+	local name=$1 rc=0 served=0
+	shift
+	rm -f "$tmp/json"
+	ip netns exec "$b" timeout -k 5 120 "$perf" --peer pingpong --listen "$@" --verify >"$tmp/server" 2>&1 &
+	server=$!
+	ip netns exec "$a" timeout -k 5 120 "$perf" --peer pingpong --connect 10.78.0.2 "$@" --verify --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	[ "$rc" -eq 0 ] || kill "$server" 2>/dev/null
+	wait "$server" || served=$?
+	server=
+	[ "$rc" -ne 0 ] || python3 -c "
+import json, sys
+row, = json.load(open(sys.argv[1]))
+assert (row['op'], row['size'], row['verified'], row['lat_ns']['samples']) == ('send', 4096, 1000, 1000), row
+assert row['counters']['completed_requests'] == row['counters']['completed_receives'] == 1000, row" "$tmp/json" 2>>"$tmp/err" || rc=1
+	[ "$served" -eq 0 ] || rc=1
+	[ "$rc" -eq 0 ] || sed 's/^/# server: /' "$tmp/server"
+	report "$rc" "$name"
+}
+
 two="two processes over veth"
 if make_hosts >/dev/null 2>&1; then
 	port=net_af_packet0,iface=v0
 	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --seconds 0.05
 	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --seconds 0.05
 	pair "$two, kernel TCP" tcp tcp --tcp -- --tcp --verify --seconds 0.05
+	pingpong "$two, ping-pong" --device "inline:$port"
+	pingpong "$two, ping-pong, losing" --device "embedded:$port" --fault drop:1%
 else
-	for what in inline "embedded, losing" "kernel TCP"; do skip "$two, $what" "needs root and network namespaces"; done
+	for what in inline "embedded, losing" "kernel TCP" "ping-pong" "ping-pong, losing"; do skip "$two, $what" "needs root and network namespaces"; done
 fi
 echo "1..$number"
