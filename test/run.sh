@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what is missing (root), builds with warnings as errors, runs the tests and counts them.
 #   test/run.sh             every suite that this machine can run
-#   test/run.sh SUITE...    only these: unit trace sim abi fuzz system
+#   test/run.sh SUITE...    only these: unit trace sim abi fuzz system interop
 #   test/run.sh --list      every test with its suite and the rows of the list of known bugs that it covers
 #   test/run.sh --list --rows   the same by row
 # The last line is `N passed, N failed`, with `, N skipped` when some were. A test that several builds run counts once, and fails when it failed in one.
 # Environment: FUZZ_SECONDS, how long each fuzz target runs (60); UROCE_SHARED, where captures of other stacks are; TMPDIR, for builds when the checkout is read-only.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
-all_suites="unit trace sim abi fuzz system"
+all_suites="unit trace sim abi fuzz system interop"
 
 usage() {
 	sed -n '3,9s/^# \{0,1\}//p' "$0"
@@ -54,8 +54,9 @@ say() {
 
 # shellcheck source=config/packages.sh disable=SC1091
 . "$top/config/packages.sh"
+wants interop || INTEROP_PACKAGES=
 # shellcheck disable=SC2086 # lists of words
-install_missing $BUILD_PACKAGES $TEST_PACKAGES || echo "going on with what there is" >&2
+install_missing $BUILD_PACKAGES $TEST_PACKAGES $INTEROP_PACKAGES || echo "going on with what there is" >&2
 
 [ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] 2>/dev/null ||
 	echo "warning: no huge pages free; the tests run without (config/hugepages.sh reserves some)"
@@ -125,7 +126,7 @@ build_and_run() {
 	fi
 }
 
-build_and_run build "" "$(wanted_of unit trace sim abi fuzz system)" -Dwerror=true -Dbuildtype=release -Db_ndebug=if-release
+build_and_run build "" "$(wanted_of unit trace sim abi fuzz system interop)" -Dwerror=true -Dbuildtype=release -Db_ndebug=if-release
 build_and_run build-asan "" "$(wanted_of unit trace sim abi fuzz)" -Dwerror=true -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
 if wants fuzz; then
 	if command -v clang >/dev/null; then
@@ -136,4 +137,8 @@ if wants fuzz; then
 	fi
 fi
 
+if wants interop && [ -s "$root/build/test/interop/matrix.md" ]; then
+	say "interop: sizes that passed of those tried"
+	cat "$root/build/test/interop/matrix.md"
+fi
 exec python3 "$top/test/count.py" "${results[@]}" -- "${broken[@]}"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every operation in both directions at every path MTU and size: the cells, running them, and the table."""
+import time
+
+from lab import HOST_IP4, HOST_IP6, GUEST_IP4, GUEST_IP6, TAP_IP4, TAP_IP6, PeerError, gid_index
+from pair import ATOMICS, OPS, Pair
+
+MTUS = (256, 512, 1024, 2048, 4096)
+TAP_MTU_MAX = 1024
+FIRST_PSN = 0xfffff0  # so that PSNs wrap in each session
+FAMILIES = ('IPv4', 'IPv6')
+DIRECTIONS = ('uroce to rxe', 'rxe to uroce')
+LARGE = {1 << 20: MTUS, 8 << 20: (1024, 4096)}  # under emulation they take long: at which path MTUs they are tried
+PATIENCE = 'timeout=18'  # a second: nothing is lost here but the guest's share of a busy machine
+PORTS = {'net_af_packet': (HOST_IP4, HOST_IP6), 'net_tap': (TAP_IP4, TAP_IP6)}
+
+
+def sizes_of(op, mtu):
+    return (8,) if op in ATOMICS else (0, 1, mtu - 1, mtu, mtu + 1, 8193) + tuple(size for size, mtus in LARGE.items() if mtu in mtus)
+
+
+class Cell:
+    """One operation at one size in one session. result: '' passed, else what was wrong; None: not run, reason says why."""
+
+    def __init__(self, port, direction, family, mtu, op, size):
+        self.port, self.direction, self.family, self.mtu, self.op, self.size = port, direction, family, mtu, op, size
+        self.result, self.reason = None, ''
+
+    def __str__(self):
+        return '%s, %s, %s, path MTU %d: %s of %d' % (self.port, self.direction, self.family, self.mtu, self.op, self.size)
+
+
+class Matrix:
+    def __init__(self, lab):
+        self.lab = lab
+        self.cells = [Cell(port, direction, family, mtu, op, size) for port in PORTS for direction in DIRECTIONS for family in FAMILIES for mtu in MTUS for op in OPS
+                      for size in sizes_of(op, mtu)]
+        self.seconds = 0
+
+    def run(self, say):
+        """say(text): told how far it is."""
+        start = time.monotonic()
+        for port in PORTS:
+            cells = [c for c in self.cells if c.port == port]
+            try:
+                with_keys = self.lab.tap_end if port == 'net_tap' else self.lab.packet_end
+                host = with_keys()
+            except PeerError as e:
+                for c in cells:
+                    c.reason = str(e)
+                continue
+            self.run_port(host, cells, say)
+            host.close()
+        self.seconds = time.monotonic() - start
+
+    def run_port(self, host, cells, say):
+        guest = self.lab.guest_end()
+        ip4, ip6 = PORTS[cells[0].port]
+        gids = {'IPv4': (gid_index(host, ip4), gid_index(guest, GUEST_IP4)), 'IPv6': (gid_index(host, ip6), gid_index(guest, GUEST_IP6))}
+        for direction in DIRECTIONS:
+            ends = (host, guest) if direction == DIRECTIONS[0] else (guest, host)
+            for family in FAMILIES:
+                pair = gids[family] if direction == DIRECTIONS[0] else tuple(reversed(gids[family]))
+                for mtu in MTUS:
+                    session = [c for c in cells if (c.direction, c.family, c.mtu) == (direction, family, mtu)]
+                    if cells[0].port == 'net_tap' and mtu > TAP_MTU_MAX:
+                        for c in session:
+                            c.reason = 'the port carries a path MTU of %d' % TAP_MTU_MAX
+                        continue
+                    self.run_session(ends, pair, mtu, session)
+                    bad = [c for c in session if c.result]
+                    say('%s, %s, %s, path MTU %d: %d of %d%s' % (cells[0].port, direction, family, mtu, len(session) - len(bad), len(session), ', first: %s' % bad[0].result if bad else ''))
+        guest.close()
+
+    def run_session(self, ends, gids, mtu, cells):
+        """All cells over one connection; after one that failed, over a new one."""
+        pair = None
+        for c in cells:
+            try:
+                if not pair:
+                    pair = Pair(*ends, gids, mtu, FIRST_PSN, max(x.size for x in cells), requester_keys=PATIENCE)
+                pair.run(c.op, c.size)
+                c.result = ''
+            except PeerError as e:
+                c.result = str(e)
+                if pair:
+                    pair.close()
+                else:
+                    for end in ends:
+                        end.ask('destroy')
+                pair = None
+        if pair:
+            pair.close()
+
+    def sessions(self):
+        """[(name, cells)], in the order in which they were run."""
+        groups = {}
+        for c in self.cells:
+            groups.setdefault('%s, %s, %s, path MTU %d' % (c.port, c.direction, c.family, c.mtu), []).append(c)
+        return list(groups.items())
+
+    def count(self):
+        passed = sum(c.result == '' for c in self.cells)
+        failed = sum(bool(c.result) for c in self.cells)
+        return passed, failed, len(self.cells) - passed - failed
+
+    def table(self):
+        """Markdown: a table for each port and direction, operations by path MTU and family; a cell says how many sizes passed of how many."""
+        lines = []
+        for port in PORTS:
+            for direction in DIRECTIONS:
+                lines += ['', '%s, %s:' % (port, direction), '', '| operation | ' + ' | '.join('%s %d' % (f, m) for f in FAMILIES for m in MTUS) + ' |',
+                          '|---' * (1 + len(FAMILIES) * len(MTUS)) + '|']
+                for op in OPS:
+                    row = [self.text_of([c for c in self.cells if (c.port, c.direction, c.op, c.family, c.mtu) == (port, direction, op, f, m)]) for f in FAMILIES for m in MTUS]
+                    lines.append('| %s | %s |' % (op, ' | '.join(row)))
+        skipped = sorted({(c.port, c.reason) for c in self.cells if c.result is None})
+        lines += [''] + ['Not run (-): %s: %s.' % pair for pair in skipped]
+        return '\n'.join(lines).strip() + '\n'
+
+    @staticmethod
+    def text_of(cells):
+        run = [c for c in cells if c.result is not None]
+        return '%d/%d' % (sum(c.result == '' for c in run), len(run)) if run else '-'

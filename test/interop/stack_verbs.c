@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stack.h over libibverbs: the end that runs in the guest. Owns the verbs objects of the one connection. */
+#include "stack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+struct stack {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd, *foreign_pd;
+	struct ibv_mr *mr, *foreign_mr;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint8_t *memory;
+	uint32_t gid_index;
+};
+
+const char stack_name[] = "verbs";
+
+static const enum ibv_wr_opcode opcodes[STACK_OPS] = {
+	[STACK_SEND] = IBV_WR_SEND, [STACK_SEND_IMM] = IBV_WR_SEND_WITH_IMM, [STACK_WRITE] = IBV_WR_RDMA_WRITE, [STACK_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+	[STACK_READ] = IBV_WR_RDMA_READ, [STACK_CAS] = IBV_WR_ATOMIC_CMP_AND_SWP, [STACK_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+int stack_open(struct stack **out, const char *device)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct stack *s = calloc(1, sizeof(*s));
+	for (int i = 0; s && list && list[i] && !s->ctx; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), device))
+			s->ctx = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	if (s && s->ctx) {
+		*out = s;
+		return 0;
+	}
+	free(s);
+	return -ENODEV;
+}
+
+int stack_gid(struct stack *s, uint32_t index, uint8_t gid[16])
+{
+	static const uint8_t zero[16];
+	union ibv_gid g;
+	if (ibv_query_gid(s->ctx, 1, (int)index, &g) || !memcmp(g.raw, zero, 16))
+		return -ENOENT;
+	memcpy(gid, g.raw, 16);
+	return 0;
+}
+
+static bool make_objects(struct stack *s, const struct stack_plan *plan)
+{
+	s->pd = ibv_alloc_pd(s->ctx);
+	s->foreign_pd = ibv_alloc_pd(s->ctx);
+	if (!s->pd || !s->foreign_pd)
+		return false;
+	s->mr = ibv_reg_mr(s->pd, plan->memory, plan->bytes, (int)plan->rights | IBV_ACCESS_LOCAL_WRITE);
+	s->foreign_mr = ibv_reg_mr(s->foreign_pd, plan->memory, plan->bytes, (int)plan->rights | IBV_ACCESS_LOCAL_WRITE);
+	s->cq = ibv_create_cq(s->ctx, (int)(2 * plan->depth), NULL, NULL, 0);
+	if (!s->mr || !s->foreign_mr || !s->cq)
+		return false;
+	struct ibv_qp_init_attr init = { .send_cq = s->cq, .recv_cq = s->cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+		.cap = { .max_send_wr = plan->depth, .max_recv_wr = plan->depth, .max_send_sge = 1, .max_recv_sge = 1 } };
+	s->qp = ibv_create_qp(s->pd, &init);
+	return s->qp != NULL;
+}
+
+int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_card *card)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = plan->access };
+	s->memory = plan->memory;
+	s->gid_index = plan->gid_index;
+	if (!make_objects(s, plan))
+		return errno ? -errno : -EIO;
+	int err = ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	*card = (struct stack_card){ .qpn = s->qp->qp_num, .rkey = s->mr->rkey, .foreign = s->foreign_mr->rkey };
+	return err ? -err : stack_gid(s, plan->gid_index, card->gid);
+}
+
+void stack_destroy(struct stack *s)
+{
+	if (s->qp)
+		ibv_destroy_qp(s->qp);
+	if (s->cq)
+		ibv_destroy_cq(s->cq);
+	if (s->mr)
+		ibv_dereg_mr(s->mr);
+	if (s->foreign_mr)
+		ibv_dereg_mr(s->foreign_mr);
+	if (s->pd)
+		ibv_dealloc_pd(s->pd);
+	if (s->foreign_pd)
+		ibv_dealloc_pd(s->foreign_pd);
+	*s = (struct stack){ .ctx = s->ctx };
+}
+
+static enum ibv_mtu mtu_of(uint32_t bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+	while (mtu < IBV_MTU_4096 && 128u << mtu < bytes)
+		mtu++;
+	return mtu;
+}
+
+int stack_connect(struct stack *s, const struct stack_path *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = mtu_of(p->mtu), .dest_qp_num = p->qpn, .rq_psn = p->psn, .max_dest_rd_atomic = p->max_dest_rd_atomic,
+		.min_rnr_timer = p->min_rnr_timer, .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = (uint8_t)s->gid_index, .hop_limit = 64 } } };
+	memcpy(attr.ah_attr.grh.dgid.raw, p->gid, 16);
+	int err = ibv_modify_qp(s->qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (err)
+		return -err;
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .sq_psn = p->own_psn, .timeout = p->timeout, .retry_cnt = p->retry_cnt, .rnr_retry = p->rnr_retry,
+		.max_rd_atomic = p->max_rd_atomic };
+	return -ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int stack_post_send(struct stack *s, const struct stack_wr *wr)
+{
+	struct ibv_sge sge = { (uintptr_t)s->memory + wr->at, wr->len, s->mr->lkey };
+	struct ibv_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len ? 1 : 0, .opcode = opcodes[wr->op], .imm_data = wr->imm }, *bad;
+	if (wr->op == STACK_CAS || wr->op == STACK_FADD) {
+		w.wr.atomic.remote_addr = wr->remote_addr;
+		w.wr.atomic.rkey = wr->rkey;
+		w.wr.atomic.compare_add = wr->compare_add;
+		w.wr.atomic.swap = wr->swap;
+	} else {
+		w.wr.rdma.remote_addr = wr->remote_addr;
+		w.wr.rdma.rkey = wr->rkey;
+	}
+	return -ibv_post_send(s->qp, &w, &bad);
+}
+
+int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)s->memory + at, len, s->mr->lkey };
+	struct ibv_recv_wr w = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+	return -ibv_post_recv(s->qp, &w, &bad);
+}
+
+int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
+{
+	struct ibv_wc w[16];
+	int got = ibv_poll_cq(s->cq, n < 16 ? (int)n : 16, w);
+	for (int i = 0; i < got; i++)
+		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm_data, w[i].wc_flags & IBV_WC_WITH_IMM };
+	return got < 0 ? -EIO : got;
+}
+
+int stack_state(struct stack *s)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	int err = ibv_query_qp(s->qp, &attr, IBV_QP_STATE, &init);
+	return err ? -err : (int)attr.qp_state;
+}
+
+void stack_counters(struct stack *s, FILE *out)
+{
+	/* rxe counts per device, see /sys/class/infiniband */
+}
+
+void stack_why(struct stack *s, char *text, size_t room)
+{
+	text[0] = 0;
+}
