@@ -34,7 +34,8 @@ static void print_core(const struct look_mail *m, FILE *out)
 		{ "clients", m->stats.clients }, { "qps", m->stats.qps }, { "cqs", m->stats.cqs }, { "mrs", m->stats.mrs }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
 		{ "idle_rounds", m->loop.idle_rounds }, { "longest_round_ns", m->loop.longest_round_ns }, { "sleeps", m->loop.sleeps }, { "slept_ns", m->loop.slept_ns },
 		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
-		{ "rx_unusable", m->loop.rx_unusable }, { "rx_packets", m->stats.rx_packets }, { "tx_packets", m->stats.tx_packets }, { "rx_bytes", m->stats.rx_bytes },
+		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },
+		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->stats.rx_packets }, { "tx_packets", m->stats.tx_packets }, { "rx_bytes", m->stats.rx_bytes },
 		{ "tx_bytes", m->stats.tx_bytes }, { "loopback_packets", m->stats.loopback_packets }, { "wqes", m->stats.wqes }, { "cqes", m->stats.cqes }, { "events", m->stats.events },
 		{ "doorbells", m->stats.doorbells }, { "qp_bytes", m->stats.qp_bytes },
 	};

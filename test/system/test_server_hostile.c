@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "server_fixture.h"
@@ -333,7 +334,7 @@ static void tamper(void *arg)
 		int fd;
 		meet_with_fd(&r, w.d.path, &fd);
 		off_t bytes = (off_t)r.arena[0].bytes;
-		CHECK(trick != 0 || !ftruncate(fd, 4096));
+		CHECK(trick != 0 || !ftruncate(fd, 4096) || !ftruncate(fd, 0)); /* of a huge page there is no part */
 		CHECK(trick != 1 || !ftruncate(fd, 0));
 		CHECK(trick != 2 || !ftruncate(fd, 2 * bytes));
 		CHECK(trick != 3 || !fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL));
@@ -350,7 +351,7 @@ static void tamper(void *arg)
 	raw_open(&r, w.d.path);
 	raw_say(&r, CTL_REQUEST, &m);
 	raw_expect(&r, CTL_REGION, &m, &fd);
-	CHECK(!ftruncate(fd, 4096));
+	CHECK(!ftruncate(fd, 0));
 	raw_say_mapped(&r, 1);
 	raw_expect_bye(&r, CTL_BYE_PROTOCOL, "size");
 	CHECK(((struct abi_engine_page *)r.arena[0].base)->dead);
@@ -371,7 +372,7 @@ static void punch(void *arg)
 	struct raw r;
 	struct ctl_message m;
 	struct abi_rep rep;
-	unsigned char there[512];
+	struct stat st;
 	int fd;
 	begin(&w);
 	meet_with_fd(&r, w.d.path, &fd);
@@ -380,16 +381,15 @@ static void punch(void *arg)
 	CHECK(!ftruncate(fd, 0) && !ftruncate(fd, bytes));
 	raw_say_mapped(&r, 0);
 	raw_expect(&r, CTL_READY, &m, NULL);
-	CHECK(!mincore(r.arena[0].base, (size_t)bytes, there));
-	for (off_t i = 0; i < bytes / 4096; i++)
-		CHECK(there[i] & 1);
-	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 4096) && errno == EPERM);
-	CHECK(ftruncate(fd, bytes / 2) && errno == EPERM);
+	CHECK(!fstat(fd, &st) && st.st_blocks * 512 == bytes);
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes) && errno == EPERM);
+	CHECK(ftruncate(fd, 0) && errno == EPERM);
 	CHECK(ftruncate(fd, 2 * bytes) && errno == EPERM);
-	CHECK(madvise(r.arena[0].base, (size_t)bytes, MADV_REMOVE) && errno == EPERM);
+	CHECK(madvise(r.arena[0].base, (size_t)bytes, MADV_REMOVE));
 	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EPERM);
 	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
 	madvise(r.arena[0].base, (size_t)bytes, MADV_DONTNEED); /* only its own mapping's */
+	CHECK(!fstat(fd, &st) && st.st_blocks * 512 == bytes);
 	raw_cq(&r, 1000);
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
 	close(fd);
