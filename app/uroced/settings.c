@@ -181,6 +181,7 @@ static const struct setting rows[] = {
 	{ "port", "gateway", NULL, take_key, "gw", .is_repeatable = true },
 	{ "port", "vlan", NULL, take_key, "vlan" },
 	{ "port", "mtu", NULL, take_key, "mtu" },
+	{ "port", "cores", "cores", take_key, "cores" },
 	{ "port", "cpu", "cpu", take_key, "core" },
 	{ "port", "idle", "idle", take_key, "idle" },
 	{ "port", "sleep", NULL, take_some, .offset = IN(sleep_us), .max = 10000, .takes = "microseconds, 1..10000", .text = "longest sleep of idle = sleep (default 50)" },

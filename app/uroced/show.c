@@ -64,7 +64,12 @@ static void show_network(FILE *out, struct engine_core *ec, const struct port *p
 static void show_cores(FILE *out, const struct engine *e, const struct device_string *d)
 {
 	static const char *const idle[] = { [DEVICE_IDLE_SPIN] = "spin", [DEVICE_IDLE_PAUSE] = "pause", [DEVICE_IDLE_SLEEP] = "sleep" };
-	fprintf(out, "  cores     %u, idle: %s\n", engine_cores(e), idle[d->idle]);
+	fprintf(out, "  cores     %u, ", engine_cores(e));
+	if (!d->cpus)
+		fprintf(out, "on any CPU");
+	for (unsigned i = 0; i < d->cpus; i++)
+		fprintf(out, "%s%u", i ? "+" : "on CPU ", d->cpu[i]);
+	fprintf(out, ", idle: %s\n", idle[d->idle]);
 }
 
 /* Tries it: what clients will get now. */

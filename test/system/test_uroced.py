@@ -134,7 +134,7 @@ def start_and_what_it_prints():
     d = Daemon()
     mac = subprocess.run(on(0, 'cat', '/sys/class/net/eth0/address'), capture_output=True, text=True).stdout.strip()
     for line in (r'uroced \S+, process %d' % d.process.pid, r'  device    net_af_packet0,iface=eth0', r'  MAC       ' + mac, r'  GID 0     10\.79\.0\.1', r'  path MTU  4096, largest frame 42\d\d bytes',
-                 r'  cores     1, .*idle: pause', r'  socket    %s, mode 0660.*' % d.socket, r'  memory    (huge|ordinary) pages.*'):
+                 r'  cores     1, on any CPU, idle: pause', r'  socket    %s, mode 0660.*' % d.socket, r'  memory    (huge|ordinary) pages.*'):
         assert re.search('^' + line + '$', d.out, re.M), '"%s" is not in: %s' % (line, d.out)
     assert os.stat(d.socket).st_mode & 0o7777 == 0o660
     d.end()
@@ -167,11 +167,14 @@ def two_hosts_and_several_clients_at_once():
 
 
 def several_cores():
-    d = Daemon('--cores', '2', '--idle', 'sleep:50')
-    assert re.search(r'^  cores     2, on any CPU, idle: sleep$', d.out, re.M), d.out
-    hello = run([HELLO], {'UROCE_DEVICE': d.device})
-    assert hello.process.returncode == 0, hello.out + hello.err
-    d.end()
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    for options, where in [((), 'on any CPU')] + ([(('--cpu', '%d+%d' % tuple(cpus)), r'on CPU %d\+%d' % tuple(cpus))] if len(cpus) == 2 else []):
+        d = Daemon('--cores', '2', '--idle', 'sleep:50', *options)
+        assert re.search(r'^  cores     2, %s, idle: sleep$' % where, d.out, re.M), d.out
+        hello = run([HELLO], {'UROCE_DEVICE': d.device})  # two contexts: one on each core
+        assert hello.process.returncode == 0, hello.out + hello.err
+        d.end()
+    expect_refusal(run([UROCED, '--vdev', VDEV, '--cores', '2', '--cpu', '0']), 2, 'core=')
 
 
 def mode_and_group_say_who_may_be_a_client():
@@ -400,7 +403,7 @@ def the_commands_of_the_guide():
     shutil.rmtree('/tmp/lab', ignore_errors=True)
 
 
-TESTS = [start_and_what_it_prints, hello_and_perf_are_clients, two_hosts_and_several_clients_at_once, mode_and_group_say_who_may_be_a_client, sigterm_tells_clients_and_leaves_nothing, sigint_ends_it_too,
+TESTS = [start_and_what_it_prints, hello_and_perf_are_clients, two_hosts_and_several_clients_at_once, several_cores, mode_and_group_say_who_may_be_a_client, sigterm_tells_clients_and_leaves_nothing, sigint_ends_it_too,
          sigterm_while_it_comes_up, sigusr1_reports_and_sighup_is_said, a_second_daemon_on_the_socket_is_refused, a_second_daemon_on_the_port_is_refused, a_user_cannot_keep_the_port_from_the_daemon,
          kill_9_and_a_new_one_at_once, settings_that_make_no_sense, a_port_or_socket_that_cannot_be_had, a_file_of_settings, a_service_manager_is_told, one_capability_is_enough, the_unit_is_right, the_commands_of_the_guide]
 

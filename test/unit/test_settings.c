@@ -16,7 +16,7 @@
 #define ARGS_MAX 16
 #define VDEV "net_af_packet0,iface=eth0"
 
-static char file_name[64], said[4096];
+static char file_name[64], said[16384];
 
 /* Writes the configuration file of the test; NULL: there is none. */
 static void write_file(const char *text)
@@ -127,6 +127,7 @@ static void test_port(void **state)
 		{ "gateway", "10.0.0.254", "gw=10.0.0.254" },
 		{ "vlan", "7", "vlan=7" },
 		{ "mtu", "1024", "mtu=1024" },
+		{ "cores", "2", "cores=2" },
 		{ "cpu", "1", "core=1" },
 		{ "cpu", "-1", "core=-1" },
 		{ "idle", "spin", "idle=spin" },
@@ -153,6 +154,7 @@ static void test_options(void **state)
 		const char *option, *text;
 	} rows[] = {
 		{ "--ip 10.0.0.1/24 --ip fd00::1/64", "[port]\nip = 10.0.0.1/24\nip = fd00::1/64" },
+		{ "--cores 2", "[port]\ncores = 2" },
 		{ "--cpu=3", "[port]\ncpu = 3" },
 		{ "--idle pause", "[port]\nidle=pause" },
 		{ "--socket /tmp/u.sock", "[socket]\npath = /tmp/u.sock" },
@@ -217,6 +219,8 @@ static void test_precedence(void **state)
 	assert_int_equal(s.log_level, LOG_ERROR);
 	accept(file, "--vdev net_af_packet1,iface=eth2,mtu=512", &s);
 	assert_string_equal(s.device, "served:net_af_packet1,iface=eth2,mtu=512,ip=10.0.0.1/24,ip=10.0.0.2/24,idle=sleep:60");
+	accept("[port]\ncores = 3\n", "--vdev " VDEV " --cpu 4+0+2", &s);
+	assert_string_equal(s.device, "served:" VDEV ",cores=3,core=4+0+2");
 	accept(NULL, "--vdev 0000:03:00.0 --ip 10.0.0.1/24", &s);
 	assert_string_equal(s.parsed.vdev, "0000:03:00.0");
 }
@@ -238,9 +242,11 @@ static void test_refused_values(void **state)
 		{ "port", "ip", "10.0.0.1", "expected ADDRESS/PREFIX" },
 		{ "port", "ip", "10.0.0.1/33", "expected ADDRESS/PREFIX" },
 		{ "port", "ip", "(10.0.0.1/24),mtu=256", "expected ADDRESS/PREFIX" },
+		{ "port", "capture", "a),mtu=256,x=(b", "expected a file name" },
 		{ "port", "gateway", "10.0.0", "expected an address" },
 		{ "port", "vlan", "4095", "expected 1..4094" },
 		{ "port", "mtu", "1500", "expected 256, 512" },
+		{ "port", "cores", "0", "expected" },
 		{ "port", "cpu", "first", "expected a CPU" },
 		{ "port", "cpu", "1+", "expected a CPU" },
 		{ "port", "idle", "wait", "expected spin, pause" },
@@ -313,6 +319,7 @@ static void test_refused_options(void **state)
 	refuse(NULL, "--vdev", "--vdev: expected a DPDK device", NULL, NULL);
 	refuse(NULL, "--vdev " VDEV " --mode", "--mode: expected an octal mode", NULL, NULL);
 	refuse(NULL, "--vdev " VDEV " --mode 99", "--mode 99: expected an octal mode", NULL, NULL);
+	refuse(NULL, "--vdev " VDEV " --cores 99", "--cores 99: expected", NULL, NULL);
 	refuse(NULL, "--vdev " VDEV " --fast", "--fast: no such option", "--help", NULL);
 	refuse(NULL, "--vdev " VDEV " --vlan 7", "--vlan: no such option", NULL, NULL);
 	refuse(NULL, "--vdev " VDEV " --ipx 7", "--ipx: no such option", NULL, NULL);
@@ -322,6 +329,7 @@ static void test_refused_options(void **state)
 	refuse("", "--config other", "--config: expected the name of one file", NULL, NULL);
 	/* Rules of the device as a whole. */
 	refuse(NULL, "--vdev net_memif0,id=1", "has no address", "ip=ADDRESS/PREFIX", NULL);
+	refuse(NULL, "--vdev " VDEV " --cores 2 --cpu 1", "core=", NULL, NULL);
 	refuse(NULL, "--vdev " VDEV ",mtu=1500", "mtu=1500", "256, 512", NULL);
 	refuse(NULL, "--vdev " VDEV ",idle=spin --idle pause", "idle= is there twice", NULL, NULL);
 }
