@@ -52,6 +52,7 @@ void core_client_attach(struct core_client *k)
 {
 	k->next = k->core->clients;
 	k->core->clients = k;
+	k->core->n_clients++;
 	k->is_attached = true;
 }
 
@@ -202,6 +203,8 @@ static const struct {
 
 static void unlink_client(struct core_client *k)
 {
+	doorbell_forget_client(k);
+	k->core->n_clients--;
 	struct core_client **at = &k->core->clients;
 	while (*at != k)
 		at = &(*at)->next;

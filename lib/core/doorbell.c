@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which send queues are looked at. A queue with work is; one that ran empty lingers for a while, so that a busy program rings no doorbell; then the flag is cleared and the program rings. Owns
- * qp->is_looking, the linger list and the doorbell numbers. Cost per round: a cache line for each client, and the lingering queues.
+ * qp->is_looking, the linger list, the doorbell numbers, and which clients' doorbells are looked at when: those that rang lately at every round, the others in turn, each within 2^SWEEP_SHIFT ns, so that a round costs the same however many
+ * clients and idle QPs there are.
  *
  * Invariant: whenever an SQ's `looking` is 1 in the ring, the QP is ready, lingers, or waits for something that will make it ready. */
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include "machine.h"
 
 #define QUIET_ROUNDS 64u
+#define WARM_ROUNDS 4096u /* since it rang: some 100 us, so that who rings now and then is answered at once */
+#define SWEEP_SHIFT 15u   /* 2^15 ns, 33 us, and each client has been looked at */
 
 /* No more looking: from now on the program rings. true: it posted just before it could see that. */
 static bool stop_looking(struct qp *q)
@@ -109,13 +112,14 @@ static void scan_word(struct core_client *k, uint32_t w)
 		ring(k, w * 64 + (uint32_t)__builtin_ctzll(bits));
 }
 
-static void scan_client(struct core_client *k)
+/* Whether it had rung. */
+static bool scan_client(struct core_client *k)
 {
 	uint64_t any = 0;
 	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++)
 		any |= atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed);
 	if (!any)
-		return;
+		return false;
 	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++) {
 		if (!atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
 			continue;
@@ -124,14 +128,81 @@ static void scan_client(struct core_client *k)
 		for (; bits; bits &= bits - 1)
 			scan_word(k, t * 64 + (uint32_t)__builtin_ctzll(bits));
 	}
+	return true;
+}
+
+/* ---- which clients ---- */
+
+static void cool(struct core *c, uint32_t i)
+{
+	c->warm[i]->is_warm = false;
+	c->warm[i] = c->warm[--c->warms];
+}
+
+static void warm(struct core *c, struct core_client *k)
+{
+	uint32_t quietest = 0;
+	k->quiet_rounds = 0;
+	if (k->is_warm)
+		return;
+	for (uint32_t i = 1; i < c->warms; i++)
+		if (c->warm[i]->quiet_rounds > c->warm[quietest]->quiet_rounds)
+			quietest = i;
+	if (c->warms == WARM_MAX)
+		cool(c, quietest);
+	k->is_warm = true;
+	c->warm[c->warms++] = k;
+}
+
+static void scan_warm(struct core *c)
+{
+	for (uint32_t i = c->warms; i-- > 0;) {
+		struct core_client *k = c->warm[i];
+		if (scan_client(k))
+			k->quiet_rounds = 0;
+		else if (++k->quiet_rounds > WARM_ROUNDS)
+			cool(c, i);
+	}
+}
+
+/* So many of the others that all have had their turn once in a sweep. */
+static void scan_in_turn(struct core *c)
+{
+	c->sweep_due += (c->env.now_ns - c->swept_at) * c->n_clients;
+	c->swept_at = c->env.now_ns;
+	uint64_t n = c->sweep_due >> SWEEP_SHIFT;
+	c->sweep_due &= (1u << SWEEP_SHIFT) - 1;
+	for (n = n < c->n_clients ? n : c->n_clients; n; n--) {
+		struct core_client *k = c->sweep ? c->sweep : c->clients;
+		c->sweep = k->next;
+		if (c->sweep)
+			__builtin_prefetch(c->sweep->doorbells);
+		if (scan_client(k))
+			warm(c, k);
+	}
 }
 
 void doorbell_scan(struct core *c)
 {
 	if (c->lingering)
 		scan_lingering(c);
+	if (c->n_clients > WARM_MAX) {
+		scan_warm(c);
+		scan_in_turn(c);
+		return;
+	}
 	for (struct core_client *k = c->clients; k; k = k->next)
 		scan_client(k);
+}
+
+void doorbell_forget_client(struct core_client *k)
+{
+	struct core *c = k->core;
+	for (uint32_t i = 0; i < c->warms; i++)
+		if (c->warm[i] == k)
+			cool(c, i--);
+	if (c->sweep == k)
+		c->sweep = k->next;
 }
 
 bool doorbell_is_rung(const struct core *c)

@@ -12,6 +12,7 @@
 #include "qpn.h"
 
 #define LINGER_MAX 16u  /* idle SQs looked at without a doorbell */
+#define WARM_MAX 8u      /* clients whose doorbells are looked at at every round; up to so many, all are */
 #define LOOP_FRAMES 64u /* packets to ourselves under way */
 #define LOOP_FRAME_BYTES 4352u
 
@@ -33,6 +34,11 @@ struct core {
 	struct cq *late;  /* CQs whose event found the pipe full; through next_dirty, is_dirty set */
 	uint64_t late_at;
 	struct core_client *clients;
+	uint32_t n_clients;
+	uint32_t warms;
+	struct core_client *warm[WARM_MAX]; /* rang lately */
+	struct core_client *sweep; /* the next one to be looked at in turn; NULL: the first */
+	uint64_t swept_at, sweep_due; /* ns, and ns times clients not yet used up */
 	struct core_stats stats;
 	struct modify_limits limits;
 	struct core_config config;
@@ -89,6 +95,8 @@ struct core_client {
 	struct core_usage usage, quota;
 	bool has_quota;
 	bool is_attached;
+	bool is_warm;
+	uint32_t quiet_rounds;     /* looks at its doorbells, while it is warm, since it rang */
 	uint32_t ending_kind, ending_index; /* how far core_client_detach has come */
 	struct log_limit refusals;
 };
@@ -105,6 +113,8 @@ void doorbell_scan(struct core *c);
 void doorbell_on_idle(struct qp_env *env, struct qp *q);
 void doorbell_forget(struct core *c, struct qp *q);
 bool doorbell_is_rung(const struct core *c);
+/* It leaves the core. */
+void doorbell_forget_client(struct core_client *k);
 /* A number for q among its client's doorbells. 0, -ENOMEM, -ENOSPC. */
 int doorbell_take(struct core_client *k, struct qp *q);
 void doorbell_give(struct core_client *k, struct qp *q);

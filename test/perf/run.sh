@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build-perf}
 [ -f "$build/build.ninja" ] || meson setup "$build" --buildtype=release >"${TMPDIR:-/tmp}/uroce-perf-setup.log"
-ninja -C "$build" test/perf/limits test/perf/bench test/perf/tcp test/perf/qp_memory lib/liburoce-engine.so.0 >/dev/null
+ninja -C "$build" test/perf/limits test/perf/bench test/perf/tcp test/perf/qp_memory test/perf/application test/perf/round_cost app/uroced/uroced lib/liburoce-engine.so.0 >/dev/null
 exec /usr/bin/python3 test/perf/run.py --build "$build" "$@"
