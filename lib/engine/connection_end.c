@@ -149,7 +149,7 @@ static void free_memory(struct connection *c)
 	c->job.start = NULL;
 	c->job.work = work_free;
 	c->job.done = on_freed;
-	builder_post_first(&c->server->builder, &c->job);
+	builder_post(&c->server->builder, &c->job, true);
 }
 
 bool connection_end_pieces(struct server *s)

@@ -33,7 +33,8 @@ int builder_start(struct builder *b)
 {
 	sigset_t all, old;
 	*b = (struct builder){ .event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-	b->last = &b->first;
+	b->urgent.last = &b->urgent.first;
+	b->others.last = &b->others.first;
 	if (b->event_fd < 0)
 		return -errno;
 	pthread_mutex_init(&b->lock, NULL);
@@ -70,51 +71,59 @@ static void hand_over(struct builder *b, struct job *j)
 	pthread_mutex_unlock(&b->lock);
 }
 
+static struct job *take_first(struct job_queue *q)
+{
+	struct job *j = q->first;
+	if (!j)
+		return NULL;
+	q->first = j->next;
+	if (!q->first)
+		q->last = &q->first;
+	return j;
+}
+
+static bool remove_from(struct job_queue *q, struct job *j)
+{
+	struct job **at = &q->first;
+	while (*at && *at != j)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = j->next;
+	if (!*at)
+		q->last = at;
+	return true;
+}
+
 /* Only this thread sets current, so it may read it without the lock. */
 static void start_next(struct builder *b)
 {
-	while (!b->current && b->first) {
-		struct job *j = b->first;
-		b->first = j->next;
-		if (!b->first)
-			b->last = &b->first;
+	while (!b->current) {
+		b->was_urgent = b->urgent.first && !(b->others.first && b->was_urgent);
+		struct job *j = take_first(b->was_urgent ? &b->urgent : &b->others);
+		if (!j)
+			return;
 		if (!j->start || j->start(j))
 			hand_over(b, j);
 	}
 }
 
-void builder_post(struct builder *b, struct job *j)
+void builder_post(struct builder *b, struct job *j, bool is_urgent)
 {
+	struct job_queue *q = is_urgent ? &b->urgent : &b->others;
 	j->next = NULL;
 	atomic_store_explicit(&j->is_cancelled, false, memory_order_relaxed);
-	*b->last = j;
-	b->last = &j->next;
-	start_next(b);
-}
-
-void builder_post_first(struct builder *b, struct job *j)
-{
-	atomic_store_explicit(&j->is_cancelled, false, memory_order_relaxed);
-	j->next = b->first;
-	b->first = j;
-	if (!j->next)
-		b->last = &j->next;
+	*q->last = j;
+	q->last = &j->next;
 	start_next(b);
 }
 
 bool builder_cancel(struct builder *b, struct job *j)
 {
-	struct job **at = &b->first;
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (!*at) {
-		atomic_store_explicit(&j->is_cancelled, true, memory_order_relaxed);
-		return false;
-	}
-	*at = j->next;
-	if (!*at)
-		b->last = at;
-	return true;
+	if (remove_from(&b->urgent, j) || remove_from(&b->others, j))
+		return true;
+	atomic_store_explicit(&j->is_cancelled, true, memory_order_relaxed);
+	return false;
 }
 
 void builder_on_event(struct builder *b)

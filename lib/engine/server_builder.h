@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work that takes milliseconds a MiB, making, sealing and freeing the memory of clients, on a thread of its own, one job after another, so that the control thread waits for none of it. Everything here is for the
- * control thread, unless it says otherwise. */
+/* Work that takes milliseconds a MiB, making, sealing and freeing the memory of clients, on a thread of its own, one job after another, so that the control thread waits for none of it. What is small, or gives memory
+ * back, is urgent: it and the rest take turns, so that a client that wants a lot holds up others that want a lot, and nobody's coming or going for longer than one job. Everything here is for the control thread, unless it says otherwise. */
 #ifndef UROCE_SERVER_BUILDER_H
 #define UROCE_SERVER_BUILDER_H
 
@@ -16,6 +16,10 @@ struct job {
 	struct job *next;
 };
 
+struct job_queue {
+	struct job *first, **last;
+};
+
 struct builder {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -23,16 +27,15 @@ struct builder {
 	struct job *current; /* under lock: in the thread's hands, or finished and not yet taken back */
 	bool is_finished, is_stopping;
 	int event_fd; /* readable: call builder_on_event */
-	struct job *first, **last; /* those that wait: the control thread's alone */
+	struct job_queue urgent, others; /* those that wait: the control thread's alone */
+	bool was_urgent;                 /* the last one */
 };
 
 /* 0 or a negative errno. */
 int builder_start(struct builder *b);
 /* Nothing is under way and nothing waits. */
 void builder_stop(struct builder *b);
-void builder_post(struct builder *b, struct job *j);
-/* The same, before all that wait. */
-void builder_post_first(struct builder *b, struct job *j);
+void builder_post(struct builder *b, struct job *j, bool is_urgent);
 /* true: it was still waiting, and nothing follows. false: it is under way, is_cancelled is set, done follows. */
 bool builder_cancel(struct builder *b, struct job *j);
 void builder_on_event(struct builder *b);

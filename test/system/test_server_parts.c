@@ -145,7 +145,7 @@ static void done(struct job *j)
 	struct test_job *t = (struct test_job *)j;
 	t->order = ++order;
 	if (!t->dones++ && t->works == 1 && t->builder) /* once more */
-		builder_post(t->builder, j);
+		builder_post(t->builder, j, false);
 }
 
 static void await(struct builder *b, struct test_job *t, int dones)
@@ -166,8 +166,8 @@ static void test_builder(void **state)
 		t[i].job = (struct job){ .start = start, .work = work, .done = done };
 	t[3].is_unwanted = true;
 	for (unsigned i = 0; i < 5; i++)
-		builder_post(&b, &t[i].job);
-	builder_post_first(&b, &t[5].job);
+		builder_post(&b, &t[i].job, false);
+	builder_post(&b, &t[5].job, true);
 	assert_true(builder_cancel(&b, &t[1].job)); /* still waits */
 	assert_false(builder_cancel(&b, &t[0].job)); /* is under way, and ends for it */
 	for (unsigned i = 1; i < 6; i++)
@@ -184,14 +184,36 @@ static void test_builder(void **state)
 	t[0].may_end = false;
 	t[2].builder = &b;
 	t[2].works = t[2].dones = t[0].dones = 0;
-	builder_post(&b, &t[0].job);
-	builder_post(&b, &t[1].job);
+	builder_post(&b, &t[0].job, false);
+	builder_post(&b, &t[1].job, false);
 	assert_true(builder_cancel(&b, &t[1].job));
-	builder_post(&b, &t[2].job);
+	builder_post(&b, &t[2].job, false);
 	t[0].may_end = true;
 	await(&b, &t[2], 2); /* it posted itself once more */
 	assert_int_equal(t[2].works, 2);
 	assert_null(b.current);
+	builder_stop(&b);
+}
+
+/* Neither kind holds the other up. */
+static void test_builder_takes_turns(void **state)
+{
+	struct builder b;
+	struct test_job t[6] = { 0 };
+	assert_int_equal(builder_start(&b), 0);
+	for (unsigned i = 0; i < 6; i++)
+		t[i].job = (struct job){ .work = work, .done = done };
+	builder_post(&b, &t[0].job, false);
+	for (unsigned i = 1; i < 6; i++) {
+		t[i].may_end = true;
+		builder_post(&b, &t[i].job, i >= 3);
+	}
+	order = 0;
+	t[0].may_end = true;
+	await(&b, &t[5], 1);
+	const unsigned expected[6] = { 1, 3, 5, 2, 4, 6 };
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(t[i].order, expected[i]);
 	builder_stop(&b);
 }
 
@@ -226,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_many_peers),
 		cmocka_unit_test(test_builder),
+		cmocka_unit_test(test_builder_takes_turns),
 		cmocka_unit_test(test_region_is_called_off),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
