@@ -112,7 +112,7 @@ class Runner:
             if program == "served":
                 self.seen[key] = self.run_served(args)
             elif program == "embedded":
-                self.seen[key] = self.run("application", ["embedded:net_ring,link=perf,side=0,ip=10.0.0.1/24,cpu=1,idle=spin", *args])
+                self.seen[key] = self.run("application", ["embedded:net_ring,link=perf,side=0,ip=10.0.0.1/24,core=1,idle=spin", *args])
             else:
                 self.seen[key] = self.run(program, args)
         match = re.search(re.escape(line) + r"\s+([0-9.]+)", self.seen[key])
