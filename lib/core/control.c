@@ -258,7 +258,7 @@ static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi
 {
 	struct arenas *a = &k->arenas;
 	struct qp_init init = {
-		.env = &k->core->env, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
+		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
 		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .rq = arenas_at(a, p->rq.arena, p->rq.control_offset),
 		.sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .rq_slots = arenas_at(a, p->rq.arena, p->rq.slots_offset),
 		.sq_n = p->sq.slots, .rq_n = p->rq.slots, .sq_slot_bytes = p->sq.slot_bytes, .rq_slot_bytes = p->rq.slot_bytes,

@@ -137,7 +137,7 @@ void core_run(struct core *c, uint64_t now_ns)
 
 uint64_t core_next(const struct core *c)
 {
-	if (c->env.ready.head || c->loop.head != c->loop.tail || c->has_overrun || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
+	if (c->env.groups.head || c->loop.head != c->loop.tail || c->has_overrun || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
 		return c->env.now_ns;
 	uint64_t at = wheel_next(c->env.wheel);
 	return c->late && c->late_at < at ? c->late_at : at;

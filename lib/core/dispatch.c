@@ -60,22 +60,22 @@ static enum drop process(struct core *c, const struct arrival *a)
 	return qpn <= 1 || qpn == 0xffffff ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
 }
 
-/* What is not from the wire, or not for this core alone, is not among its packets. */
 static void finish(struct core *c, struct arrival *a, const struct core_frame *f)
 {
-	if (f->is_copy) { /* counted where it came */
-		if (a->drop == DROP_NONE && a->packet.kind != PACKET_ROCE)
-			addr_rx_copy(c->env.addr, c->env.now_ns, &a->packet);
-		return;
-	}
 	a->drop = process(c, a);
 	settle(c, a, f);
+}
+
+/* Looped packets and copies are not among those of the wire. */
+static void finish_rare(struct core *c, struct arrival *a, const struct core_frame *f)
+{
+	c->stats.rx_packets--; /* it is counted with its burst */
 	if (f->is_looped) {
 		c->stats.loopback_packets++;
-		return;
+		finish(c, a, f);
+	} else if (a->drop == DROP_NONE && a->packet.kind != PACKET_ROCE) {
+		addr_rx_copy(c->env.addr, c->env.now_ns, &a->packet); /* counted where it came */
 	}
-	c->stats.rx_packets++;
-	c->stats.rx_bytes += f->len;
 }
 
 static void take_burst(struct core *c, const struct core_frame *frames, unsigned n)
@@ -88,8 +88,16 @@ static void take_burst(struct core *c, const struct core_frame *frames, unsigned
 	}
 	for (unsigned i = 0; i < n; i++)
 		look_up(c, &arrivals[i]);
-	for (unsigned i = 0; i < n; i++)
-		finish(c, &arrivals[i], &frames[i]);
+	c->stats.rx_packets += n;
+	for (unsigned i = 0; i < n; i++) {
+		const struct core_frame *f = &frames[i];
+		if (__builtin_expect(f->is_looped || f->is_copy, 0)) {
+			finish_rare(c, &arrivals[i], f);
+			continue;
+		}
+		finish(c, &arrivals[i], f);
+		c->stats.rx_bytes += f->len;
+	}
 }
 
 void dispatch_loop(struct core *c)

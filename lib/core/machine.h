@@ -88,6 +88,7 @@ struct core_client {
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
 	struct handles pds, memories, regions, channels, cqs, qps;
+	struct qp_group group;     /* its QPs share the sending with those of other clients as one */
 	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
 	uint32_t doorbells_room, doorbells_hint;
 	struct channel async;

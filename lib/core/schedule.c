@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes out: address packets first, then the QPs that have something to send, in turn, a few packets each. Owns the order; does not own the packets. Events for completions leave here too, once per burst. */
+/* What goes out: address packets first, then the clients that have something to send, in turn, some bytes each (deficit round robin), and of a client its QPs in turn, a few packets each. Owns the order;
+ * does not own the packets. Events for completions leave here too, once per burst. */
 #include <stdlib.h>
 
 #include "machine.h"
 
-#define TURN 16u          /* packets of one QP before the next has its turn */
+#define TURN 16u          /* packets of one QP before the next of its group has its turn */
+#define STUCK 8u          /* QPs without a buffer, or with a long queue to flush, in one call */
 #define LATE_NS 1000000u  /* until an event that found its pipe full is tried again */
 #define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
-
-static struct qp *take_ready(struct core *c)
-{
-	struct qp_list *l = &c->env.ready;
-	struct qp *q = l->head;
-	if (!q)
-		return NULL;
-	l->head = q->ready_next;
-	if (!l->head)
-		l->tail = NULL;
-	else
-		__builtin_prefetch(l->head);
-	q->is_ready = false;
-	return q;
-}
 
 static uint8_t *loop_buffer(struct core *c)
 {
@@ -43,6 +30,9 @@ static void tap_sent(struct core *c, const uint8_t *frame, uint32_t len)
 struct outlet {
 	struct core_frame *frames;
 	unsigned n, used;
+	unsigned crossed; /* of those used, to other cores */
+	uint64_t bytes;   /* of the others */
+	unsigned stuck;   /* QPs that had to stop for want of a buffer, or with much left to flush */
 };
 
 #define TO_LOOP (-1) /* beside CORE_TO_WIRE and the number of another core */
@@ -73,92 +63,155 @@ static void sent(struct core *c, struct outlet *o, int way, const uint8_t *frame
 	struct core_frame *f = &o->frames[o->used++];
 	f->len = len;
 	f->to_core = (uint8_t)way;
-	if (way != CORE_TO_WIRE)
-		return;
-	c->stats.tx_packets++;
-	c->stats.tx_bytes += len;
-}
-
-static void append(struct qp_list *l, const struct qp_list *more)
-{
-	if (!more->head)
-		return;
-	if (l->tail)
-		l->tail->ready_next = more->head;
+	if (way == CORE_TO_WIRE)
+		o->bytes += len;
 	else
-		l->head = more->head;
-	l->tail = more->tail;
+		o->crossed++;
 }
 
-/* Puts those that found no buffer back in front, in their order. */
-static void give_back(struct core *c, struct qp_list *held)
+/* ---- whose turn it is ---- */
+
+/* How a QP's turn ended. */
+enum turn {
+	TURN_DONE,      /* nothing more to send now */
+	TURN_OVER,      /* its packets are used up: it stands at the end of its group */
+	TURN_NO_CREDIT, /* its group's bytes are used up */
+	TURN_NO_BUFFER,
+	TURN_FLUSHING,  /* the rest of its queues is to be flushed */
+};
+
+/* The next group's turn; where no other waits, the same one goes on. */
+static bool renew_credit(struct core *c, struct qp_group *g)
 {
-	struct qp_list *l = &c->env.ready;
-	if (!held->head)
-		return;
-	held->tail->ready_next = l->head;
-	l->head = held->head;
-	if (!l->tail)
-		l->tail = held->tail;
+	struct qp_group_list *l = &c->env.groups;
+	g->credit += GROUP_QUANTUM;
+	if (l->head == l->tail)
+		return true;
+	group_list_remove(l, g);
+	group_list_append(l, g);
+	return false;
 }
 
-static void hold(struct qp_list *held, struct qp *q)
+/* It costs its group what its CQEs take. */
+static enum turn flush(struct core *c, struct qp *q, struct outlet *o)
 {
-	q->is_ready = true;
-	q->ready_next = NULL;
-	if (held->tail)
-		held->tail->ready_next = q;
-	else
-		held->head = q;
-	held->tail = q;
+	struct qp_group *g = q->group;
+	if (g->credit <= 0 && !renew_credit(c, g))
+		return TURN_NO_CREDIT;
+	uint32_t n = qp_flush(q);
+	g->credit -= (int32_t)(n * sizeof(struct abi_cqe));
+	if (n < QP_FLUSH_PIECE)
+		return TURN_DONE;
+	o->stuck++;
+	return TURN_FLUSHING;
 }
 
-/* false: it has more to send, but no buffer was left. */
-static bool take_turn(struct core *c, struct qp *q, struct outlet *o)
+static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 {
+	struct qp_group *g = q->group;
 	int way = way_of(c, q);
+	enum turn rest = TURN_DONE; /* when it has no packet */
+	if (__builtin_expect(q->is_flushing, 0) && (rest = flush(c, q, o)) == TURN_NO_CREDIT)
+		return rest;
 	for (; q->turn < TURN; q->turn++) {
+		if (__builtin_expect(g->credit <= 0, 0) && !renew_credit(c, g))
+			return TURN_NO_CREDIT;
 		uint8_t *frame = next_buffer(c, o, way);
-		if (!frame)
-			return false;
+		if (!frame) {
+			o->stuck++;
+			return TURN_NO_BUFFER;
+		}
 		uint32_t len = qp_tx(q, frame);
 		if (!len) {
 			q->turn = 0;
-			return true;
+			return rest;
 		}
+		g->credit -= (int32_t)len;
 		sent(c, o, way, frame, len);
 	}
 	q->turn = 0;
 	qp_wake(q);
-	return true;
+	return TURN_OVER;
+}
+
+/* What is for later in this call, or for the next one. In these lists a QP counts as ready, so that nobody puts it into its group meanwhile. */
+struct aside {
+	struct qp_list held;  /* had no buffer: back in front, in their order */
+	struct qp_list later; /* wait for a round: to the end */
+};
+
+static void put_aside(struct aside *a, struct qp *q, enum turn t)
+{
+	if (q->is_ready) /* it was woken in its turn and stands at the end already */
+		return;
+	if (t == TURN_DONE ? qp_has_late_ack(q) : t == TURN_FLUSHING)
+		qp_list_append(&a->later, q);
+	else if (t == TURN_NO_BUFFER)
+		qp_list_append(&a->held, q);
+	else if (t == TURN_NO_CREDIT)
+		qp_list_prepend(&q->group->ready, q);
+}
+
+static void put_back(struct core *c, struct aside *a)
+{
+	struct qp *q;
+	while ((q = a->held.tail)) {
+		qp_list_remove(&a->held, q);
+		qp_list_prepend(&q->group->ready, q);
+		if (!q->group->is_queued)
+			group_list_prepend(&c->env.groups, q->group);
+	}
+	while ((q = a->later.head)) {
+		qp_list_remove(&a->later, q);
+		qp_wake(q);
+	}
+}
+
+/* The next QP of the group whose turn it is, taken out. */
+static struct qp *take_ready(struct qp_group *g)
+{
+	struct qp *q = g->ready.head, *next = q->ready_next;
+	q->is_ready = false;
+	g->ready.head = next;
+	if (next)
+		next->ready_before = NULL;
+	else
+		g->ready.tail = NULL;
+	return q;
+}
+
+/* A QP whose buffers are used up may stand before one of the other kind, so a few are looked past. */
+static void send_in_turn(struct core *c, struct outlet *o)
+{
+	struct aside a = { { NULL, NULL }, { NULL, NULL } };
+	struct qp_group *g;
+	while ((g = c->env.groups.head) && o->stuck < STUCK) {
+		struct qp *q = take_ready(g);
+		put_aside(&a, q, take_turn(c, q, o));
+		if (!g->ready.head)
+			group_list_remove(&c->env.groups, g);
+	}
+	put_back(c, &a);
+}
+
+static void send_address_packets(struct core *c, struct outlet *o)
+{
+	uint32_t len;
+	while (o->used < o->n && o->used < ADDRESS_FRAMES && (len = addr_tx(c->env.addr, c->env.now_ns, o->frames[o->used].data, o->frames[o->used].room)))
+		sent(c, o, CORE_TO_WIRE, o->frames[o->used].data, len);
 }
 
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)
 {
-	struct outlet o = { frames, n, 0 };
-	struct qp_list held = { NULL, NULL }, later = { NULL, NULL };
-	unsigned stuck = 0;
-	uint32_t len;
+	struct outlet o = { .frames = frames, .n = n };
 	c->env.now_ns = now_ns;
-	while (o.used < n && o.used < ADDRESS_FRAMES && addr_has_tx(c->env.addr) && (len = addr_tx(c->env.addr, now_ns, frames[o.used].data, frames[o.used].room)))
-		sent(c, &o, CORE_TO_WIRE, frames[o.used].data, len);
-	/* a QP whose buffers are used up may stand before one of the other kind: look past a few */
-	while (stuck < 8) {
-		struct qp *q = take_ready(c);
-		if (!q)
-			break;
-		if (take_turn(c, q, &o)) {
-			if (!q->is_ready && qp_has_late_ack(q))
-				hold(&later, q);
-			continue;
-		}
-		if (!q->is_ready) /* else it was woken in its turn and stands at the end already */
-			hold(&held, q);
-		stuck++;
-	}
-	give_back(c, &held);
-	append(&c->env.ready, &later);
+	if (addr_has_tx(c->env.addr))
+		send_address_packets(c, &o);
+	if (c->env.groups.head)
+		send_in_turn(c, &o);
 	c->env.round++;
+	c->stats.tx_packets += o.used - o.crossed;
+	c->stats.tx_bytes += o.bytes;
 	if (c->env.dirty)
 		schedule_notify(c);
 	return o.used;

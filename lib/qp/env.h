@@ -6,18 +6,12 @@
 #include "addr.h"
 #include "cq.h"
 #include "drop.h"
+#include "group.h"
 #include "log.h"
 #include "mr.h"
 #include "msg.h"
 #include "slab.h"
 #include "wheel.h"
-
-struct qp;
-
-/* FIFO through qp->ready_next. */
-struct qp_list {
-	struct qp *head, *tail;
-};
 
 struct qp_env {
 	uint64_t now_ns;           /* stamped once per call into the core */
@@ -27,7 +21,7 @@ struct qp_env {
 	const struct log *log;
 	struct drop_counters drops;
 	struct slab wr_small, wr_large; /* struct wr and struct recv_wr */
-	struct qp_list ready;      /* QPs that have something to send */
+	struct qp_group_list groups; /* whose QPs have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
 	uint32_t round;            /* counts calls of core_tx */

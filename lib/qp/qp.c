@@ -39,7 +39,7 @@ int qp_new(struct qp **out, const struct qp_init *init)
 	if (!q)
 		return -ENOMEM;
 	*q = (struct qp){
-		.env = init->env, .pd = init->pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq, .qpn = init->qpn, .cap = init->cap, .cookie = init->cookie,
+		.env = init->env, .group = init->group, .pd = init->pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq, .qpn = init->qpn, .cap = init->cap, .cookie = init->cookie,
 		.pkey = 0xffff, .mtu_log2 = 8,
 		.req = { .sq = init->sq, .slots = init->sq_slots, .mask = init->sq_n - 1, .slot_bytes = init->sq_slot_bytes, .is_signal_all = init->signal_all,
 			.max_sge = (uint8_t)init->cap.max_send_sge, .max_inline = (uint16_t)init->cap.max_inline, .segment_psns = init->env->window_packets / 2 },
@@ -68,16 +68,12 @@ static void forget_wrs(struct qp *q)
 
 static void leave_ready_list(struct qp *q)
 {
-	struct qp_list *l = &q->env->ready;
-	struct qp **at = &l->head, *before = NULL;
+	struct qp_group *g = q->group;
 	if (!q->is_ready)
 		return;
-	for (; *at != q; at = &(*at)->ready_next)
-		before = *at;
-	*at = q->ready_next;
-	if (l->tail == q)
-		l->tail = before;
-	q->is_ready = false;
+	qp_list_remove(&g->ready, q);
+	if (!g->ready.head)
+		group_list_remove(&q->env->groups, g);
 }
 
 static void close_path(struct qp *q)
@@ -115,7 +111,7 @@ void qp_reset(struct qp *q)
 	q->attr = (struct abi_qp_attr){ 0 };
 	q->error = (struct abi_qp_error){ 0 };
 	q->state = ABI_QP_RESET;
-	q->is_draining = false;
+	q->is_draining = q->is_flushing = false;
 	retry_reset(q);
 	comp_reset(q);
 	q->req.rd_atomic = 0;
@@ -203,18 +199,32 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 
 /* ---- ERR ---- */
 
-static void flush_receives(struct qp *q)
+static uint32_t flush_receives(struct qp *q, uint32_t most)
 {
 	struct recv_wr *r;
-	while (recv_take(&q->rq, q->env, &r) == RECV_OK)
+	uint32_t n = 0;
+	for (; n < most && recv_take(&q->rq, q->env, &r) == RECV_OK; n++)
 		qp_complete_receive(q, r, flushed, NULL, 0);
+	return n;
 }
 
-/* Everything posted, now and later, completes flushed. */
-static void flush_queues(struct qp *q)
+/* Everything posted, now and later, completes flushed: sends, then receives. */
+uint32_t qp_flush(struct qp *q)
 {
-	req_flush(q);
-	flush_receives(q);
+	uint32_t n = req_flush(q, QP_FLUSH_PIECE);
+	n += flush_receives(q, QP_FLUSH_PIECE - n);
+	if (n == QP_FLUSH_PIECE)
+		return n;
+	q->is_flushing = false;
+	q->env->on_sq_idle(q->env, q);
+	return n;
+}
+
+/* In pieces, each in a turn of the QP's. */
+static void start_flushing(struct qp *q)
+{
+	q->is_flushing = true;
+	qp_wake(q);
 }
 
 void qp_enter_error(struct qp *q)
@@ -234,8 +244,8 @@ void qp_enter_error(struct qp *q)
 	/* from now on a posted receive needs a doorbell: clear the flag, full fence, look once more */
 	atomic_store_explicit(&q->rq.ring->looking, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	flush_queues(q);
-	q->env->on_sq_idle(q->env, q);
+	start_flushing(q);
+	qp_flush(q);
 }
 
 static void record_error(struct qp *q, struct failure f, uint64_t wr_id)
@@ -290,8 +300,7 @@ void qp_on_cq_overrun(struct qp *q)
 void qp_on_doorbell(struct qp *q)
 {
 	if (q->state == ABI_QP_ERR) {
-		flush_queues(q);
-		q->env->on_sq_idle(q->env, q);
+		start_flushing(q);
 	} else if (q->state != ABI_QP_RESET) {
 		qp_wake(q);
 	}

@@ -101,8 +101,9 @@ struct recv_queue {
 
 struct qp {
 	/* scheduling */
-	struct qp *ready_next;
-	bool is_ready;            /* in env->ready */
+	struct qp *ready_next, *ready_before;
+	struct qp_group *group;   /* whose share of the sending it uses */
+	bool is_ready;            /* in group->ready */
 	uint8_t turn;             /* the core's: packets sent in this turn, which may take several calls */
 	bool is_looking;          /* SQ: no doorbell needed */
 	bool is_lingering;        /* idle, and looked at all the same for a while */
@@ -110,6 +111,7 @@ struct qp {
 	uint8_t mtu_log2;
 	uint16_t pkey;
 	bool is_draining;         /* SQD, with WRs in flight */
+	bool is_flushing;         /* ERR: something posted may not have completed yet */
 	uint32_t qpn, dest_qpn;
 	struct qp_env *env;
 	struct inflight flight;
@@ -136,6 +138,7 @@ struct qp {
 
 struct qp_init {
 	struct qp_env *env;
+	struct qp_group *group; /* outlives the QP */
 	struct pd *pd;
 	struct cq *send_cq, *recv_cq;
 	uint32_t qpn;
@@ -165,6 +168,9 @@ static inline bool qp_has_late_ack(const struct qp *q)
 {
 	return q->out.is_ack_due && q->env->round - q->out.ack_round < ACK_ROUNDS;
 }
+/* ERR, while q->is_flushing: completes a piece of what is posted, so that a long queue keeps nobody waiting. How many; fewer than QP_FLUSH_PIECE: nothing is left. */
+#define QP_FLUSH_PIECE 32u
+uint32_t qp_flush(struct qp *q);
 /* Its SQ has, or may have, new WQEs. */
 void qp_on_doorbell(struct qp *q);
 void qp_on_cq_overrun(struct qp *q);
@@ -174,19 +180,49 @@ static inline bool qp_can_send(const struct qp *q)
 {
 	return q->state == ABI_QP_RTS || q->state == ABI_QP_SQD;
 }
-/* Puts the QP into the list of those that have something to send. */
-static inline void qp_wake(struct qp *q)
+static inline void qp_list_append(struct qp_list *l, struct qp *q)
 {
-	if (q->is_ready)
-		return;
 	q->is_ready = true;
 	q->ready_next = 0;
-	struct qp_list *l = &q->env->ready;
+	q->ready_before = l->tail;
 	if (l->tail)
 		l->tail->ready_next = q;
 	else
 		l->head = q;
 	l->tail = q;
+}
+static inline void qp_list_prepend(struct qp_list *l, struct qp *q)
+{
+	q->is_ready = true;
+	q->ready_before = 0;
+	q->ready_next = l->head;
+	if (l->head)
+		l->head->ready_before = q;
+	else
+		l->tail = q;
+	l->head = q;
+}
+static inline void qp_list_remove(struct qp_list *l, struct qp *q)
+{
+	q->is_ready = false;
+	if (q->ready_before)
+		q->ready_before->ready_next = q->ready_next;
+	else
+		l->head = q->ready_next;
+	if (q->ready_next)
+		q->ready_next->ready_before = q->ready_before;
+	else
+		l->tail = q->ready_before;
+}
+/* It has something to send: puts it among those of its group. */
+static inline void qp_wake(struct qp *q)
+{
+	struct qp_group *g = q->group;
+	if (q->is_ready)
+		return;
+	qp_list_append(&g->ready, q);
+	if (!g->is_queued)
+		group_wait(&q->env->groups, g);
 }
 
 /* Why a WR or QP fails. */

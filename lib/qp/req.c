@@ -162,16 +162,16 @@ void req_free_slots(struct qp *q)
 	atomic_store_explicit(&q->req.sq->engine_index, q->req.retired, memory_order_release);
 }
 
-void req_flush(struct qp *q)
+uint32_t req_flush(struct qp *q, uint32_t most)
 {
 	struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 	struct inflight *f = &q->flight;
-	uint32_t tail = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
+	uint32_t tail = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire), n = 0;
 	while (f->oldest)
 		qp_complete_send(q, inflight_retire(f), flushed);
 	if (tail - q->req.taken > q->req.mask + 1) /* an impossible index: nobody can say what was posted */
 		q->req.taken = q->req.retired = tail;
-	while (tail != q->req.taken) {
+	for (; n < most && tail != q->req.taken; n++) {
 		struct wr *w = copy_wqe(q, q->req.slots + (size_t)(q->req.taken & q->req.mask) * q->req.slot_bytes);
 		if (!w)
 			break;
@@ -179,6 +179,7 @@ void req_flush(struct qp *q)
 		qp_complete_send(q, w, flushed);
 	}
 	req_free_slots(q);
+	return n;
 }
 
 /* ---- building packets ---- */

@@ -90,15 +90,26 @@ void check_qp(const struct qp *q)
 	check_true(!timer_is_armed(&q->retry.timer), "no timer runs in ERR");
 }
 
-void check_core(const struct core *c)
+static void check_group(const struct core *c, const struct qp_group *g)
 {
 	unsigned n = 0;
 	const struct qp *last = NULL;
-	for (const struct qp *q = c->env.ready.head; q; last = q, q = q->ready_next) {
-		check_true(q->is_ready, "what is in the ready list knows it");
+	for (const struct qp *q = g->ready.head; q; last = q, q = q->ready_next) {
+		check_true(q->is_ready && q->group == g && q->ready_before == last, "what is in a ready list knows it");
 		check_true(++n <= c->config.max_qp, "the ready list ends");
 	}
-	check_true(last == c->env.ready.tail || !c->env.ready.head, "at its tail");
+	check_true(last && last == g->ready.tail, "at its tail, and is not empty");
+	check_true(g->credit > -(int32_t)CORE_FRAME_MAX && g->credit <= GROUP_QUANTUM, "its credit is that of one turn");
+}
+
+void check_core(const struct core *c)
+{
+	const struct qp_group *before = NULL;
+	for (const struct qp_group *g = c->env.groups.head; g; before = g, g = g->next) {
+		check_true(g->is_queued && g->before == before, "a group in the list knows it");
+		check_group(c, g);
+	}
+	check_true(before == c->env.groups.tail, "the list of groups ends at its tail");
 	for (uint32_t i = 0; i < c->lingering; i++)
 		check_true(c->linger[i]->is_lingering, "what lingers knows it");
 }
