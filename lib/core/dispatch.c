@@ -67,7 +67,7 @@ static void finish(struct core *c, struct arrival *a, const struct core_frame *f
 }
 
 /* Looped packets and copies are not among those of the wire. */
-static void finish_rare(struct core *c, struct arrival *a, const struct core_frame *f)
+static __attribute__((noinline)) void finish_rare(struct core *c, struct arrival *a, const struct core_frame *f)
 {
 	c->stats.rx_packets--; /* it is counted with its burst */
 	if (f->is_looped) {
