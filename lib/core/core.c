@@ -147,6 +147,8 @@ void core_set_sleeping(struct core *c, bool sleeping)
 {
 	for (struct core_client *k = c->clients; k; k = k->next)
 		atomic_store_explicit(&k->page->sleeping, sleeping, memory_order_relaxed);
+	if (!sleeping) /* who woke it may have rung */
+		doorbell_sweep_all(c);
 	/* the flag is visible before the doorbells are looked at for the last time; a client rings, fences and reads the flag */
 	atomic_thread_fence(memory_order_seq_cst);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which send queues are looked at. A queue with work is; one that ran empty lingers for a while, so that a busy program rings no doorbell; then the flag is cleared and the program rings. Owns
- * qp->is_looking, the linger list, the doorbell numbers, and which clients' doorbells are looked at when: those that rang lately at every round, the others in turn, each within 2^SWEEP_SHIFT ns, so that a round costs the same however many
- * clients and idle QPs there are.
+ * qp->is_looking, the linger list, the doorbell numbers, and which clients' doorbells are looked at when: those that rang lately at every round, the others in turn, each within 2^SWEEP_SHIFT ns, so that a
+ * round costs the same however many clients and idle QPs there are.
  *
  * Invariant: whenever an SQ's `looking` is 1 in the ring, the QP is ready, lingers, or waits for something that will make it ready. */
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "machine.h"
 
 #define QUIET_ROUNDS 64u
+#define RUNG_AT_ONCE 64u  /* doorbells and words of them taken from a client at one look; the last word whole */
 #define WARM_ROUNDS 4096u /* since it rang: some 100 us, so that who rings now and then is answered at once */
 #define SWEEP_SHIFT 15u   /* 2^15 ns, 33 us, and each client has been looked at */
 
@@ -36,21 +37,37 @@ static void start_looking(struct qp *q)
 	atomic_store_explicit(&q->req.sq->looking, 1, memory_order_relaxed);
 }
 
+static void add_lingering(struct core *c, struct qp *q)
+{
+	q->quiet_rounds = 0;
+	q->is_lingering = true;
+	q->group->lingering++;
+	c->linger[c->lingering++] = q;
+}
+
 static void drop_lingering(struct core *c, uint32_t i)
 {
 	c->linger[i]->is_lingering = false;
+	c->linger[i]->group->lingering--;
 	c->linger[i] = c->linger[--c->lingering];
 }
 
-/* The one that has been quiet for the longest makes room. */
+/* Whether a makes room before b: the client that has most of the places loses one, the QP of it that has been quiet for the longest. */
+static bool goes_first(const struct qp *a, const struct qp *b)
+{
+	if (a->group->lingering != b->group->lingering)
+		return a->group->lingering > b->group->lingering;
+	return a->quiet_rounds > b->quiet_rounds;
+}
+
 static void evict(struct core *c)
 {
-	uint32_t oldest = 0;
+	uint32_t first = 0;
 	for (uint32_t i = 1; i < c->lingering; i++)
-		if (c->linger[i]->quiet_rounds > c->linger[oldest]->quiet_rounds)
-			oldest = i;
-	struct qp *q = c->linger[oldest];
-	drop_lingering(c, oldest);
+		if (goes_first(c->linger[i], c->linger[first]))
+			first = i;
+	struct qp *q = c->linger[first];
+	drop_lingering(c, first);
 	if (stop_looking(q))
 		qp_on_doorbell(q);
 }
@@ -63,13 +80,10 @@ void doorbell_on_idle(struct qp_env *env, struct qp *q)
 	start_looking(q);
 	if (c->lingering == LINGER_MAX)
 		evict(c);
-	if (c->lingering < LINGER_MAX) {
-		q->quiet_rounds = 0;
-		q->is_lingering = true;
-		c->linger[c->lingering++] = q;
-	} else if (stop_looking(q)) {
+	if (c->lingering < LINGER_MAX)
+		add_lingering(c, q);
+	else if (stop_looking(q))
 		qp_on_doorbell(q);
-	}
 }
 
 void doorbell_forget(struct core *c, struct qp *q)
@@ -105,28 +119,35 @@ static void ring(struct core_client *k, uint32_t n)
 	qp_on_doorbell(q);
 }
 
-static void scan_word(struct core_client *k, uint32_t w)
+/* How many bits were set. */
+static uint32_t scan_word(struct core_client *k, uint32_t w)
 {
 	uint64_t bits = atomic_exchange_explicit(&k->doorbells->word[w], 0, memory_order_acquire);
+	uint32_t n = (uint32_t)__builtin_popcountll(bits);
 	for (; bits; bits &= bits - 1)
 		ring(k, w * 64 + (uint32_t)__builtin_ctzll(bits));
+	return n;
 }
 
-/* Whether it had rung. */
+/* Whether it had rung. What is more than a client may ring at once is kept for the next look, so that one that rings everything all the time keeps nobody waiting. */
 static bool scan_client(struct core_client *k)
 {
-	uint64_t any = 0;
+	uint64_t any = k->has_left;
+	uint32_t n = 0;
 	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++)
 		any |= atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed);
 	if (!any)
 		return false;
+	k->has_left = false;
 	for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++) {
-		if (!atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
+		if (!k->left[t] && !atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
 			continue;
 		/* the top is cleared before the words are read; a client sets the word before the top: no bit is left behind */
-		uint64_t bits = atomic_exchange_explicit(&k->doorbells->top[t], 0, memory_order_acq_rel);
-		for (; bits; bits &= bits - 1)
-			scan_word(k, t * 64 + (uint32_t)__builtin_ctzll(bits));
+		uint64_t bits = k->left[t] | atomic_exchange_explicit(&k->doorbells->top[t], 0, memory_order_acq_rel);
+		for (; bits && n < RUNG_AT_ONCE; bits &= bits - 1)
+			n += scan_word(k, t * 64 + (uint32_t)__builtin_ctzll(bits)) + 1;
+		k->left[t] = bits;
+		k->has_left |= bits != 0;
 	}
 	return true;
 }
@@ -171,7 +192,7 @@ static void scan_in_turn(struct core *c)
 	c->sweep_due += (c->env.now_ns - c->swept_at) * c->n_clients;
 	c->swept_at = c->env.now_ns;
 	uint64_t n = c->sweep_due >> SWEEP_SHIFT;
-	c->sweep_due &= (1u << SWEEP_SHIFT) - 1;
+	c->sweep_due &= (1ull << SWEEP_SHIFT) - 1;
 	for (n = n < c->n_clients ? n : c->n_clients; n; n--) {
 		struct core_client *k = c->sweep ? c->sweep : c->clients;
 		c->sweep = k->next;
@@ -195,6 +216,11 @@ void doorbell_scan(struct core *c)
 		scan_client(k);
 }
 
+void doorbell_sweep_all(struct core *c)
+{
+	c->sweep_due = (uint64_t)c->n_clients << SWEEP_SHIFT;
+}
+
 void doorbell_forget_client(struct core_client *k)
 {
 	struct core *c = k->core;
@@ -210,10 +236,13 @@ bool doorbell_is_rung(const struct core *c)
 	for (uint32_t i = 0; i < c->lingering; i++)
 		if (atomic_load_explicit(&c->linger[i]->req.sq->client_index, memory_order_acquire) != c->linger[i]->req.taken)
 			return true;
-	for (const struct core_client *k = c->clients; k; k = k->next)
+	for (const struct core_client *k = c->clients; k; k = k->next) {
+		uint64_t any = k->has_left;
 		for (uint32_t t = 0; t < ABI_DOORBELL_TOP; t++)
-			if (atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed))
-				return true;
+			any |= atomic_load_explicit(&k->doorbells->top[t], memory_order_relaxed);
+		if (any)
+			return true;
+	}
 	return false;
 }
 

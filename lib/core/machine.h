@@ -91,6 +91,8 @@ struct core_client {
 	struct qp_group group;     /* its QPs share the sending with those of other clients as one */
 	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
 	uint32_t doorbells_room, doorbells_hint;
+	uint64_t left[ABI_DOORBELL_TOP]; /* words that were rung and not looked at yet */
+	bool has_left;
 	struct channel async;
 	uint64_t lost_events;      /* async events that found the pipe full */
 	struct core_usage usage, quota;
@@ -114,6 +116,8 @@ void doorbell_scan(struct core *c);
 void doorbell_on_idle(struct qp_env *env, struct qp *q);
 void doorbell_forget(struct core *c, struct qp *q);
 bool doorbell_is_rung(const struct core *c);
+/* The next scan looks at all clients. */
+void doorbell_sweep_all(struct core *c);
 /* It leaves the core. */
 void doorbell_forget_client(struct core_client *k);
 /* A number for q among its client's doorbells. 0, -ENOMEM, -ENOSPC. */

@@ -23,6 +23,7 @@ struct qp_group {
 	struct qp_group *next, *before; /* in the list of groups */
 	int32_t credit;                 /* bytes left in its turn; below 0: it has sent so much more than it might */
 	bool is_queued;                 /* in the list of groups */
+	uint32_t lingering;             /* the core's: how many of its idle SQs are looked at without a doorbell */
 };
 
 struct qp_group_list {
