@@ -6,6 +6,7 @@ from pair import Pair
 
 MTU = 1024
 SIZE, COUNT, WINDOW = 6000, 200, 16  # six packets each
+RXE_TIMEOUT = 15  # it repairs READs by nothing else, so often
 OPS = ('send', 'write_imm', 'write', 'read', 'fadd')
 GUEST_DROP = ("nft add table inet lossy; nft 'add chain inet lossy in { type filter hook input priority 0; }'; "
               "nft add rule inet lossy in udp dport 4791 numgen random mod 100 0 counter drop")
@@ -55,7 +56,7 @@ def run(lab, scenario, requester_is_uroce):
     try:
         if scenario.guest_begin:
             lab.guest.must(scenario.guest_begin)
-        pair = Pair(*ends, gids if requester_is_uroce else gids[::-1], MTU, 0xfffff0, COUNT * (SIZE + 128), 512, requester_keys='timeout=15')
+        pair = Pair(*ends, gids if requester_is_uroce else gids[::-1], MTU, 0xfffff0, COUNT * (SIZE + 128), 512, requester_keys='timeout=%d' % (18 if requester_is_uroce else RXE_TIMEOUT))
         tracer = lab.start_capture('loss')
         for op in OPS:
             pair.run_stream(op, SIZE, COUNT, WINDOW)

@@ -8,7 +8,7 @@
  *
  *     gids                                                   the GIDs, by index
  *     qp [gid=0 bytes=1M access=15 rights=15 depth=128]      memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
- *     connect qpn= psn= own_psn= gid= [mtu=1024 timeout=14 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS
+ *     connect qpn= psn= own_psn= gid= [mtu=1024 timeout=18 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS
  *     fill at= len= seed= [n=1 stride=0]                     bytes that follow from seed, of the next slot from seed + 1
  *     zero at= len=                                          and bytes that nothing may write to
  *     check at= len= seed= [n=1 stride=0]                    whether they are so
@@ -153,7 +153,7 @@ static int do_qp(struct peer *p, const struct line *l)
 static int do_connect(struct peer *p, const struct line *l)
 {
 	struct stack_path path = { .qpn = (uint32_t)number_of(l, "qpn", 0), .psn = (uint32_t)number_of(l, "psn", 0), .own_psn = (uint32_t)number_of(l, "own_psn", 0),
-		.mtu = (uint32_t)number_of(l, "mtu", 1024), .timeout = (uint8_t)number_of(l, "timeout", 14), .retry_cnt = (uint8_t)number_of(l, "retry_cnt", 7),
+		.mtu = (uint32_t)number_of(l, "mtu", 1024), .timeout = (uint8_t)number_of(l, "timeout", 18), .retry_cnt = (uint8_t)number_of(l, "retry_cnt", 7),
 		.rnr_retry = (uint8_t)number_of(l, "rnr_retry", 7), .min_rnr_timer = (uint8_t)number_of(l, "min_rnr", 12), .max_rd_atomic = (uint8_t)number_of(l, "rd", 16),
 		.max_dest_rd_atomic = (uint8_t)number_of(l, "dest_rd", 16) };
 	const char *gid = text_of(l, "gid");
