@@ -64,6 +64,8 @@ tcp="--tcp --sizes 8,4K,64K,1M --seconds 0.3"
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
 cpu_a=${cpus[0]}
 cpu_b=${cpus[1]:-$cpu_a}
+# Two daemons and ten programs on few CPUs: poll cores that sleep when they have nothing to do are given a CPU at once when they have.
+if [ ${#cpus[@]} -ge 8 ]; then idle="pause"; else idle="sleep"; fi
 
 make_hosts() {
 	local n i=1
@@ -85,8 +87,6 @@ if [ "$(id -u)" -eq 0 ] && make_hosts; then
 	wire="the same veth"
 	vdev_a=net_af_packet0,iface=v0
 	vdev_b=$vdev_a
-	without="an engine on the program's own thread at each end (inline mode)"
-	run_without() { run_pair $port "-d inline:$vdev_a --cores $cpu_a" "-d inline:$vdev_b --cores $cpu_b" "$@"; }
 else
 	if [ "$(id -u)" -eq 0 ]; then why="no network namespaces here, though root"; else why="not root (as root: two hosts over veth)"; fi
 	where="two hosts over shared memory"
@@ -94,14 +94,13 @@ else
 	wire=loopback
 	vdev_a=net_memif0,role=server,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.1/24
 	vdev_b=net_memif0,role=client,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.2/24
-	without="both ends in one process, an engine on the thread of each (inline mode), joined by a ring pair"
-	run_without() { "$perf" "$@"; }
 fi
 
 # start_daemon HOST VDEV CPU WORD-BEFORE...: a uroced that shows what it has come to.
 start_daemon() {
-	local log=$tmp/uroced-$1 options=(--vdev "$2" --socket "$tmp/$1.sock" --cpu "$3" --log-level error)
+	local log=$tmp/uroced-$1 options=(--vdev "$2" --socket "$tmp/$1.sock" --cpu "$3" --idle "$idle" --log-level error)
 	shift 3
+	: >"$log"
 	"$@" "$uroced" "${options[@]}" >"$log" 2>&1 &
 	pids+=($!)
 	for _ in $(seq 400); do
@@ -179,9 +178,6 @@ for i in 1 0; do
 	wait_last || failed=1
 done
 tail -qn 1 "$tmp/uroced-a" "$tmp/uroced-b"
-say "the same without daemons: $without"
-# shellcheck disable=SC2086
-run_without $figures || failed=1
 say "beside it, in the same run: kernel TCP over $wire"
 # shellcheck disable=SC2086
 run_pair $port "--tcp --cores $cpu_a" "--tcp --cores $cpu_b" $tcp || failed=1

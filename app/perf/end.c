@@ -165,8 +165,9 @@ static bool unpack_endpoint(json_t *item, struct uroce_endpoint *p)
 
 int end_connect_qp(struct end *e, uint32_t qp, const struct uroce_endpoint *remote)
 {
-	struct uroce_qp_attr attr = { .path_mtu = e->trial.mtu, .min_rnr_timer = 1 };
-	uint32_t mask = UROCE_QP_MIN_RNR_TIMER | (e->trial.mtu ? UROCE_QP_PATH_MTU : 0u);
+	/* With more spinning threads than CPUs the peer's may not get one for half a second, which is all that the default timeout allows: four times as long. */
+	struct uroce_qp_attr attr = { .path_mtu = e->trial.mtu, .min_rnr_timer = 1, .timeout = 16 };
+	uint32_t mask = UROCE_QP_MIN_RNR_TIMER | (e->trial.mtu ? UROCE_QP_PATH_MTU : 0u) | (e->is_crowded ? UROCE_QP_TIMEOUT : 0u);
 	int err = uroce_qp_connect(e->qp[qp], &e->local[qp], remote, &attr, mask);
 	return err ? end_fail(e, "cannot connect QP %u: %s", qp, strerror(-err)) : 0;
 }
