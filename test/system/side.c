@@ -75,7 +75,7 @@ struct side_card side_card(const struct side *s)
 
 void side_connect(struct side *s, const struct side_card *remote, uint32_t path_mtu)
 {
-	struct uroce_qp_attr attr = { .path_mtu = path_mtu, .timeout = 12 };
+	struct uroce_qp_attr attr = { .path_mtu = path_mtu, .timeout = 15 }; /* 134 ms: eight of them outlast a busy machine's stalls */
 	CHECK(!uroce_qp_connect(s->qp, &s->endpoint, &remote->endpoint, &attr, UROCE_QP_TIMEOUT | (path_mtu ? UROCE_QP_PATH_MTU : 0)));
 }
 
