@@ -217,7 +217,7 @@ def sigint_ends_it_too():
 
 def sigterm_while_it_comes_up():
     d = Daemon(is_awaited=False)
-    time.sleep(0.02)
+    wait_for('the name of the port', lambda: b'@uroce/port/eth0' in subprocess.run(on(0, 'cat', '/proc/net/unix'), capture_output=True).stdout)
     d.end()
     assert not os.path.exists(d.socket) and not os.path.exists(d.socket + '.lock')
 
