@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client of a core: the objects it owns, their destruction, and the events it gets. Owns the handle tables and arenas; control.c says what a request may do with them. A client can go at any moment: everything
+/* A client of a core: the objects it owns, and their destruction. Owns the handle tables and arenas; control.c says what a request may do with them. A client can go at any moment: everything
  * it had goes with it, in the order QPs, CQs, MRs, memory, PDs. */
 #include <errno.h>
 #include <limits.h>
@@ -73,6 +73,7 @@ int core_client_add_region(struct core_client *k, void *base, uint64_t bytes, in
 
 void core_client_mark_dead(struct core_client *k)
 {
+	k->is_dead = true; /* the page is the client's to write, whatever it should do */
 	atomic_store_explicit(&k->page->dead, 1, memory_order_release);
 }
 
@@ -120,25 +121,10 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 	free(p);
 }
 
-static void unlink_from(struct cq **at, const struct cq *cq)
-{
-	while (*at && *at != cq)
-		at = &(*at)->next_dirty;
-	if (*at)
-		*at = cq->next_dirty;
-}
-
-/* Takes a CQ out of the lists of those that may have an event coming. */
-static void undirty(struct core *c, struct cq *cq)
-{
-	unlink_from(&c->env.dirty, cq);
-	unlink_from(&c->late, cq);
-}
-
 static void destroy_cq(struct core_client *k, uint32_t handle, struct completion_queue *q)
 {
 	handles_remove(&k->cqs, handle);
-	undirty(k->core, &q->cq);
+	event_forget_cq(k->core, q);
 	if (q->channel)
 		q->channel->refs--;
 	client_give_ring(k, &q->place);
@@ -204,6 +190,7 @@ static const struct {
 static void unlink_client(struct core_client *k)
 {
 	doorbell_forget_client(k);
+	event_forget_client(k);
 	k->core->n_clients--;
 	struct core_client **at = &k->core->clients;
 	while (*at != k)
@@ -353,45 +340,4 @@ int client_destroy(struct core_client *k, const struct abi_req *req, struct abi_
 		return client_refuse(rep, -EBUSY, "the %s is still used by %u other objects; destroy them first", kind->name, refs);
 	kind->destroy(k, req->handle, object);
 	return 0;
-}
-
-/* ---- events ---- */
-
-static void write_event(struct core_client *k, uint64_t cookie, enum abi_event type)
-{
-	const struct core_hooks *h = k->core->config.hooks;
-	struct abi_async_event e = { .cookie = cookie, .type = type };
-	if (h->channel_write(h->arg, k->async.write_fd, &e, sizeof(e)))
-		k->lost_events++;
-}
-
-void client_on_event(struct qp_env *env, struct qp *q, enum abi_event event)
-{
-	write_event(client_qp(q)->client, q->cookie, event);
-}
-
-void client_on_cq_overrun(struct qp_env *env, struct cq *cq)
-{
-	core_of(env)->has_overrun = true;
-}
-
-/* An overrun CQ takes its QPs to ERR (IBA vol. 1, 11.6.3.1); done outside of the QP that found it. */
-void client_handle_overruns(struct core *c)
-{
-	c->has_overrun = false;
-	for (struct core_client *k = c->clients; k; k = k->next) {
-		for (uint32_t i = 0; i < k->cqs.room; i++) {
-			struct completion_queue *q = k->cqs.object[i];
-			if (!q || !q->cq.is_overrun || q->is_overrun_told)
-				continue;
-			q->is_overrun_told = true;
-			log_write(c->env.log, LOG_WARN, "%s: CQ 0x%x of %u entries overran: its program does not poll fast enough, or it is too small", c->config.name, q->cq.handle, q->cq.mask + 1);
-			write_event(k, q->cq.cookie, ABI_EVENT_CQ_ERR);
-		}
-		for (uint32_t i = 0; i < k->qps.room; i++) {
-			struct queue_pair *p = k->qps.object[i];
-			if (p && (p->qp->send_cq->is_overrun || p->qp->recv_cq->is_overrun))
-				qp_on_cq_overrun(p->qp);
-		}
-	}
 }

@@ -156,6 +156,7 @@ static int create_channel(struct core_client *k, const struct abi_req *req, stru
 	struct channel *ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return -ENOMEM;
+	TAILQ_INIT(&ch->late);
 	rc = h->channel_new(h->arg, &ch->read_fd, &ch->write_fd);
 	if (!rc && !(rep->handle = handles_add(&k->channels, ch))) {
 		h->channel_free(h->arg, ch->read_fd, ch->write_fd);
@@ -193,6 +194,7 @@ static int create_cq(struct core_client *k, const struct abi_req *req, struct ab
 	}
 	cq_init(&q->cq, arenas_at(&k->arenas, q->place.arena, q->place.control_offset), arenas_at(&k->arenas, q->place.arena, q->place.slots_offset), q->place.slots);
 	q->cq.cookie = req->create_cq.cookie;
+	q->client = k;
 	q->channel = ch;
 	q->cq.handle = rep->handle = handles_add(&k->cqs, q);
 	if (!rep->handle) {
@@ -397,7 +399,7 @@ static void carry_out(struct core_client *k, const struct abi_req *req, struct a
 	rep->type = req->type;
 	rep->sequence = req->sequence;
 	k->arenas.wanted = 0;
-	if (atomic_load_explicit(&k->page->dead, memory_order_relaxed))
+	if (k->is_dead)
 		rep->status = client_refuse(rep, -ENODEV, "the engine has let go of this client");
 	else if (req->type < ABI_MSG_COUNT)
 		rep->status = handlers[req->type](k, req, rep);
@@ -419,5 +421,6 @@ void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *
 		}
 		carry_out(k, req, rep);
 	}
-	schedule_notify(c);
+	c->stats.refused_requests += rep->status < 0 && rep->status != -ENOBUFS;
+	event_notify(c);
 }

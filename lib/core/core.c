@@ -73,13 +73,15 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 		return -ENOMEM;
 	*c = (struct core){ .config = *config, .limits = { mtu, MAX_RD_ATOMIC } };
 	apply_defaults(&c->config);
+	TAILQ_INIT(&c->late);
+	TAILQ_INIT(&c->overruns);
 	memcpy(c->filter.mac, config->addr.mac, 6);
 	struct qp_env *e = &c->env;
 	e->now_ns = now_ns;
 	e->log = config->log;
 	e->window_packets = choose_window(config->window_packets);
-	e->on_event = client_on_event;
-	e->on_cq_overrun = client_on_cq_overrun;
+	e->on_event = event_on_qp;
+	e->on_cq_overrun = event_on_cq_overrun;
 	e->on_sq_idle = doorbell_on_idle;
 	slab_init(&e->wr_small, sizeof(struct wr), 256, 0);
 	slab_init(&e->wr_large, WR_LARGE_BYTES, 64, 0);
@@ -125,22 +127,22 @@ void core_run(struct core *c, uint64_t now_ns)
 	c->env.now_ns = now_ns;
 	if (c->loop.head != c->loop.tail)
 		dispatch_loop(c);
-	if (c->late)
-		schedule_retry_events(c);
+	if (!TAILQ_EMPTY(&c->late))
+		event_retry(c);
 	wheel_run(c->env.wheel, now_ns);
 	doorbell_scan(c);
-	if (c->has_overrun)
-		client_handle_overruns(c);
+	if (!TAILQ_EMPTY(&c->overruns))
+		event_handle_overruns(c);
 	if (c->env.dirty)
-		schedule_notify(c);
+		event_notify(c);
 }
 
 uint64_t core_next(const struct core *c)
 {
-	if (c->env.groups.head || c->loop.head != c->loop.tail || c->has_overrun || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
+	if (c->env.groups.head || c->loop.head != c->loop.tail || !TAILQ_EMPTY(&c->overruns) || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
 		return c->env.now_ns;
 	uint64_t at = wheel_next(c->env.wheel);
-	return c->late && c->late_at < at ? c->late_at : at;
+	return !TAILQ_EMPTY(&c->late) && c->late_at < at ? c->late_at : at;
 }
 
 void core_set_sleeping(struct core *c, bool sleeping)
@@ -163,6 +165,8 @@ void core_stats(const struct core *c, struct core_stats *s)
 	*s = c->stats;
 	s->wqes = c->env.wqes;
 	s->cqes = c->env.cqes;
+	s->bad_wqes = c->env.bad_wqes;
+	s->bad_indices = c->env.bad_indices;
 	s->mrs = mr_table_count(c->env.mrs);
 	s->clients = s->qps = s->cqs = 0;
 	s->qp_bytes = 0;

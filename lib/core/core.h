@@ -133,6 +133,13 @@ struct core_stats {
 	uint64_t loopback_packets;
 	uint64_t wqes, cqes, events;
 	uint64_t doorbells;
+	/* what was refused, and what came of it */
+	uint64_t bad_wqes;         /* opcode, SGEs or length that cannot be */
+	uint64_t bad_indices;      /* looks at an SQ or RQ whose index cannot be */
+	uint64_t bad_doorbells;    /* rung numbers that no QP has */
+	uint64_t cq_overruns;      /* a CQ index that cannot be is one */
+	uint64_t lost_events;      /* asynchronous events that found their pipe full */
+	uint64_t refused_requests;
 	uint32_t qps, cqs, mrs, clients;
 	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */
 };

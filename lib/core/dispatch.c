@@ -121,5 +121,5 @@ void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, u
 	for (unsigned i = 0; i < n; i += BURST)
 		take_burst(c, frames + i, n - i < BURST ? n - i : BURST);
 	if (c->env.dirty)
-		schedule_notify(c);
+		event_notify(c);
 }

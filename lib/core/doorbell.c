@@ -111,8 +111,10 @@ static void scan_lingering(struct core *c)
 static void ring(struct core_client *k, uint32_t n)
 {
 	struct qp *q = n < k->doorbells_room ? k->by_doorbell[n] : NULL;
-	if (!q) /* a number of nobody's: the client's mistake, or a QP that has just gone */
+	if (!q) { /* a number of nobody's: the client's mistake, or a QP that has just gone */
+		k->core->stats.bad_doorbells++;
 		return;
+	}
 	k->core->stats.doorbells++;
 	__builtin_prefetch(q);
 	start_looking(q);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of a core and of its clients; for the files of this folder only. core.c owns the life of a core, dispatch.c what comes in, schedule.c what goes out, doorbell.c which send queues are
- * looked at, control.c the requests, client.c the objects of a client. */
+ * looked at, event.c the events, control.c the requests, client.c the objects of a client. */
 #ifndef UROCE_MACHINE_H
 #define UROCE_MACHINE_H
+
+#include <sys/queue.h>
 
 #include "arena.h"
 #include "core.h"
@@ -30,8 +32,8 @@ struct core {
 	struct loop loop;
 	struct qp *linger[LINGER_MAX];
 	uint32_t lingering;
-	bool has_overrun; /* some CQ, since the last core_run */
-	struct cq *late;  /* CQs whose event found the pipe full; through next_dirty, is_dirty set */
+	TAILQ_HEAD(, core_client) overruns;      /* with a CQ that overran, whose QPs have not all been told */
+	TAILQ_HEAD(late_channels, channel) late; /* whose pipe was full */
 	uint64_t late_at;
 	struct core_client *clients;
 	uint32_t n_clients;
@@ -51,6 +53,9 @@ struct core {
 struct channel {
 	int read_fd, write_fd;
 	uint32_t refs;
+	bool is_late;
+	TAILQ_HEAD(, completion_queue) late; /* with an event that is to be written */
+	TAILQ_ENTRY(channel) late_link;
 };
 
 /* Pool memory handed out. */
@@ -69,9 +74,12 @@ struct region {
 /* A CQ with its place and channel. */
 struct completion_queue {
 	struct cq cq; /* first: a struct cq is one */
+	struct core_client *client;
 	struct channel *channel;
 	struct abi_ring_place place;
 	bool is_overrun_told;
+	bool is_late;
+	TAILQ_ENTRY(completion_queue) late_link;
 };
 
 /* A QP's place. */
@@ -94,10 +102,13 @@ struct core_client {
 	uint64_t left[ABI_DOORBELL_TOP]; /* words that were rung and not looked at yet */
 	bool has_left;
 	struct channel async;
-	uint64_t lost_events;      /* async events that found the pipe full */
 	struct core_usage usage, quota;
 	bool has_quota;
 	bool is_attached;
+	bool is_dead;              /* core_client_mark_dead */
+	bool has_overrun;          /* in core->overruns */
+	uint32_t overrun_left;     /* slots of qps below which QPs have not been told */
+	TAILQ_ENTRY(core_client) overrun_link;
 	bool is_warm;
 	uint32_t quiet_rounds;     /* looks at its doorbells, while it is warm, since it rang */
 	uint32_t ending_kind, ending_index; /* how far core_client_detach has come */
@@ -107,9 +118,17 @@ struct core_client {
 /* dispatch.c */
 void dispatch_loop(struct core *c);
 
-/* schedule.c */
-void schedule_retry_events(struct core *c);
-void schedule_notify(struct core *c);
+/* event.c */
+/* Looks at the arm words of the CQs that have new CQEs. */
+void event_notify(struct core *c);
+/* Events that found their pipe full, once in a while. */
+void event_retry(struct core *c);
+void event_forget_cq(struct core *c, struct completion_queue *q);
+void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event);
+void event_on_cq_overrun(struct qp_env *env, struct cq *cq);
+/* A piece of what overrun CQs bring about. */
+void event_handle_overruns(struct core *c);
+void event_forget_client(struct core_client *k);
 
 /* doorbell.c */
 void doorbell_scan(struct core *c);
@@ -135,9 +154,6 @@ uint64_t client_ring_bytes(uint32_t slots, uint32_t slot_bytes);
 void client_give_ring(struct core_client *k, const struct abi_ring_place *p);
 /* Puts a sentence into the reply and returns `error`. */
 int client_refuse(struct abi_rep *rep, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void client_on_event(struct qp_env *env, struct qp *q, enum abi_event event);
-void client_on_cq_overrun(struct qp_env *env, struct cq *cq);
-void client_handle_overruns(struct core *c);
 struct queue_pair *client_qp(struct qp *q);
 void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair *p);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes out: address packets first, then the clients that have something to send, in turn, some bytes each (deficit round robin), and of a client its QPs in turn, a few packets each. Owns the order;
- * does not own the packets. Events for completions leave here too, once per burst. */
+ * does not own the packets. */
 #include <stdlib.h>
 
 #include "machine.h"
 
 #define TURN 16u          /* packets of one QP before the next of its group has its turn */
 #define STUCK 8u          /* QPs without a buffer, or with a long queue to flush, in one call */
-#define LATE_NS 1000000u  /* until an event that found its pipe full is tried again */
 #define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
 
 static uint8_t *loop_buffer(struct core *c)
@@ -213,47 +212,6 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 	c->stats.tx_packets += o.used - o.crossed;
 	c->stats.tx_bytes += o.bytes;
 	if (c->env.dirty)
-		schedule_notify(c);
+		event_notify(c);
 	return o.used;
-}
-
-static void notify(struct core *c, struct cq *cq)
-{
-	const struct core_hooks *h = c->config.hooks;
-	if (!cq_take_arm(cq) && !cq->is_event_due)
-		return;
-	c->stats.events++;
-	cq->is_event_due = h->channel_write(h->arg, cq->event_fd, &cq->cookie, sizeof(cq->cookie)) != 0;
-}
-
-void schedule_retry_events(struct core *c)
-{
-	struct cq *cq = c->late;
-	if (c->env.now_ns < c->late_at)
-		return;
-	c->late = NULL;
-	while (cq) {
-		struct cq *next = cq->next_dirty;
-		cq->is_dirty = false;
-		env_mark_dirty(&c->env, cq);
-		cq = next;
-	}
-}
-
-void schedule_notify(struct core *c)
-{
-	struct cq *cq = c->env.dirty;
-	c->env.dirty = NULL;
-	while (cq) {
-		struct cq *next = cq->next_dirty;
-		cq->is_dirty = false;
-		notify(c, cq);
-		if (cq->is_event_due) { /* the pipe is full: again in a while, so the wake-up is late but never lost */
-			cq->is_dirty = true;
-			cq->next_dirty = c->late;
-			c->late = cq;
-			c->late_at = c->env.now_ns + LATE_NS;
-		}
-		cq = next;
-	}
 }

@@ -17,9 +17,8 @@ struct cq {
 	uint32_t produced;       /* free running; what the client sees is engine_index and the phases */
 	uint32_t taken;          /* the client's index as last read, bounded */
 	bool is_overrun;         /* a CQE was lost: no CQE is written any more (IBA vol. 1, 11.6.3.1) */
-	bool is_dirty;           /* in a list of CQs whose arm word has to be looked at */
+	bool is_dirty;           /* in the list of CQs whose arm word has to be looked at */
 	bool has_solicited;      /* since then: a solicited receive or an error was among the new CQEs */
-	bool is_event_due;       /* fired, but the pipe was full */
 	int event_fd;            /* writing end of its channel, -1: none */
 	struct cq *next_dirty;
 	uint64_t cookie;         /* the client's name for it in events */

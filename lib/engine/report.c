@@ -37,7 +37,8 @@ static void print_core(const struct look_mail *m, FILE *out)
 		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },
 		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->stats.rx_packets }, { "tx_packets", m->stats.tx_packets }, { "rx_bytes", m->stats.rx_bytes },
 		{ "tx_bytes", m->stats.tx_bytes }, { "loopback_packets", m->stats.loopback_packets }, { "wqes", m->stats.wqes }, { "cqes", m->stats.cqes }, { "events", m->stats.events },
-		{ "doorbells", m->stats.doorbells }, { "qp_bytes", m->stats.qp_bytes },
+		{ "doorbells", m->stats.doorbells }, { "bad_wqes", m->stats.bad_wqes }, { "bad_indices", m->stats.bad_indices }, { "bad_doorbells", m->stats.bad_doorbells },
+		{ "cq_overruns", m->stats.cq_overruns }, { "lost_events", m->stats.lost_events }, { "refused_requests", m->stats.refused_requests }, { "qp_bytes", m->stats.qp_bytes },
 	};
 	fprintf(out, "core %u", engine_core_index(m->core));
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -24,6 +24,8 @@ struct qp_env {
 	struct qp_group_list groups; /* whose QPs have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
+	uint64_t bad_wqes;         /* that cannot be carried out: opcode, SGEs, lengths */
+	uint64_t bad_indices;      /* looks at an SQ or RQ whose index cannot be */
 	uint32_t round;            /* counts calls of core_tx */
 	uint32_t window_packets;   /* most PSNs of a QP in flight */
 	void (*on_event)(struct qp_env *env, struct qp *qp, enum abi_event event);

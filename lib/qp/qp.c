@@ -134,8 +134,7 @@ static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, ui
 {
 	struct abi_cqe *c = cq_reserve(cq);
 	if (!c) {
-		if (q->state != ABI_QP_ERR) /* there it has been told */
-			q->env->on_cq_overrun(q->env, cq);
+		q->env->on_cq_overrun(q->env, cq);
 		return NULL;
 	}
 	c->wr_id = wr_id;

@@ -4,20 +4,25 @@
 
 #include <string.h>
 
+#include "hostile.h"
+
 enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out)
 {
-	/* acquire: WQEs before this index are visible */
-	uint32_t tail = atomic_load_explicit(&rq->ring->client_index, memory_order_acquire);
-	if (tail == rq->taken)
+	uint32_t posted = ring_posted(rq->ring, rq->taken);
+	if (!posted)
 		return RECV_NONE;
-	if (tail - rq->retired > rq->mask + 1)
+	if (!ring_is_possible(posted, rq->mask + 1, rq->taken - rq->retired)) {
+		env->bad_indices++;
 		return RECV_BROKEN;
+	}
 	const uint8_t *slot = rq->slots + (size_t)(rq->taken & rq->mask) * rq->slot_bytes;
 	struct abi_recv_wqe copy;
-	memcpy(&copy, slot, sizeof(copy));
+	snapshot(&copy, slot, sizeof(copy));
 	uint32_t bytes = copy.num_sge * (uint32_t)sizeof(struct abi_sge);
-	if (copy.num_sge > rq->max_sge || bytes > rq->slot_bytes - 16)
+	if (copy.num_sge > rq->max_sge || bytes > rq->slot_bytes - 16) {
+		env->bad_wqes++;
 		return RECV_BROKEN;
+	}
 	bool is_large = bytes > sizeof(copy.sge);
 	struct recv_wr *r = slab_get(is_large ? &env->wr_large : &env->wr_small);
 	if (!r)
@@ -27,7 +32,7 @@ enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct rec
 	r->is_large = is_large;
 	memcpy(r->sge, copy.sge, sizeof(copy.sge));
 	if (is_large)
-		memcpy((uint8_t *)r->sge + sizeof(copy.sge), slot + sizeof(copy), bytes - sizeof(copy.sge));
+		snapshot((uint8_t *)r->sge + sizeof(copy.sge), slot + sizeof(copy), bytes - sizeof(copy.sge));
 	r->room = sg_total(r->sge, r->num_sge);
 	rq->taken++;
 	*out = r;

@@ -7,6 +7,7 @@
 #include "req.h"
 
 #include "comp.h"
+#include "hostile.h"
 #include "retry.h"
 
 const struct wr_kind wr_kinds[ABI_OP_COUNT] = {
@@ -77,7 +78,7 @@ static void copy_body(struct wr *w, const struct abi_send_wqe *copy, const uint8
 		return;
 	}
 	memcpy(w->inline_data, (const uint8_t *)copy + at, in_first);
-	memcpy(w->inline_data + in_first, slot + sizeof(*copy), body - in_first);
+	snapshot(w->inline_data + in_first, slot + sizeof(*copy), body - in_first);
 }
 
 static uint32_t count_psns(const struct qp *q, uint32_t length)
@@ -90,7 +91,7 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 {
 	struct abi_send_wqe copy;
 	uint32_t body;
-	memcpy(&copy, slot, sizeof(copy));
+	snapshot(&copy, slot, sizeof(copy));
 	struct failure f = measure_body(q, &copy, &body);
 	uint32_t room = q->req.slot_bytes - (copy.opcode == ABI_OP_COMPARE_SWAP || copy.opcode == ABI_OP_FETCH_ADD ? ABI_WQE_ATOMIC_BODY : ABI_WQE_BODY);
 	if (f.status == 0 && body > room)
@@ -129,17 +130,24 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 	return w;
 }
 
+/* Nobody can say any more what was posted (IBA vol. 1, 11.6.3.2: local work queue catastrophic error). */
+static void fail_index(struct qp *q)
+{
+	q->env->bad_indices++;
+	q->error.cause = CAUSE_RING_INDEX;
+	q->env->on_event(q->env, q, ABI_EVENT_QP_FATAL);
+	qp_enter_error(q);
+}
+
 /* Takes the next WQE into the record. false: none there, or no memory (then again later). */
 static bool take_wqe(struct qp *q)
 {
 	struct req *r = &q->req;
-	/* acquire: WQEs before this index are visible */
-	uint32_t tail = atomic_load_explicit(&r->sq->client_index, memory_order_acquire);
-	if (tail == r->taken)
+	uint32_t posted = ring_posted(r->sq, r->taken);
+	if (!posted)
 		return false;
-	if (tail - r->retired > r->mask + 1) {
-		q->error.cause = CAUSE_RING_INDEX;
-		qp_enter_error(q);
+	if (!ring_is_possible(posted, r->mask + 1, r->taken - r->retired)) {
+		fail_index(q);
 		return false;
 	}
 	const uint8_t *slot = r->slots + (size_t)(r->taken & r->mask) * r->slot_bytes;
@@ -149,6 +157,7 @@ static bool take_wqe(struct qp *q)
 		return false;
 	r->taken++;
 	q->env->wqes++;
+	q->env->bad_wqes += w->error_status != 0;
 	uint32_t messages = 1;
 	if (w->opcode == ABI_OP_READ)
 		messages = (w->psns + r->segment_psns - 1) / r->segment_psns;
@@ -166,16 +175,21 @@ uint32_t req_flush(struct qp *q, uint32_t most)
 {
 	struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 	struct inflight *f = &q->flight;
-	uint32_t tail = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire), n = 0;
+	struct req *r = &q->req;
+	uint32_t n = 0;
 	while (f->oldest)
 		qp_complete_send(q, inflight_retire(f), flushed);
-	if (tail - q->req.taken > q->req.mask + 1) /* an impossible index: nobody can say what was posted */
-		q->req.taken = q->req.retired = tail;
-	for (; n < most && tail != q->req.taken; n++) {
-		struct wr *w = copy_wqe(q, q->req.slots + (size_t)(q->req.taken & q->req.mask) * q->req.slot_bytes);
+	uint32_t posted = ring_posted(r->sq, r->taken);
+	if (!ring_is_possible(posted, r->mask + 1, 0)) { /* nothing of it can be told from what was never posted */
+		q->env->bad_indices++;
+		r->taken = r->retired = r->taken + posted;
+		posted = 0;
+	}
+	for (; n < most && n < posted; n++) {
+		struct wr *w = copy_wqe(q, r->slots + (size_t)(r->taken & r->mask) * r->slot_bytes);
 		if (!w)
 			break;
-		q->req.taken++;
+		r->taken++;
 		qp_complete_send(q, w, flushed);
 	}
 	req_free_slots(q);

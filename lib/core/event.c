@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events: of completions into channels, asynchronous ones into a client's pipe, and what follows when a CQ overruns. Owns the lists of CQs and channels that wait for room in a pipe, and of clients with an
+ * overrun CQ. A pipe that nobody reads costs a bounded number of system calls a millisecond, and an overrun a bounded part of a round, however many objects its client has.
+ *
+ * Invariant: a CQ is late exactly while an event of it has been fired and is not in its channel's pipe; a channel is late exactly while a CQ of it is. */
+#include "machine.h"
+
+#define LATE_NS 1000000u    /* until events that found their pipe full are tried again */
+#define LATE_CHANNELS 16u   /* tried then, and of each so many */
+#define LATE_EVENTS 16u
+#define OVERRUN_PIECE 256u  /* QPs of a client with an overrun CQ that are looked at in a round */
+
+static bool write_record(const struct core *c, int fd, const void *record, uint32_t bytes)
+{
+	const struct core_hooks *h = c->config.hooks;
+	return h->channel_write(h->arg, fd, record, bytes) == 0;
+}
+
+/* ---- of completions ---- */
+
+static bool write_completion(const struct core *c, const struct completion_queue *q)
+{
+	return write_record(c, q->cq.event_fd, &q->cq.cookie, sizeof(q->cq.cookie));
+}
+
+static void make_late(struct core *c, struct completion_queue *q)
+{
+	struct channel *ch = q->channel;
+	q->is_late = true;
+	TAILQ_INSERT_TAIL(&ch->late, q, late_link);
+	if (ch->is_late)
+		return;
+	ch->is_late = true;
+	if (TAILQ_EMPTY(&c->late))
+		c->late_at = c->env.now_ns + LATE_NS;
+	TAILQ_INSERT_TAIL(&c->late, ch, late_link);
+}
+
+static void leave_late(struct core *c, struct completion_queue *q)
+{
+	struct channel *ch = q->channel;
+	q->is_late = false;
+	TAILQ_REMOVE(&ch->late, q, late_link);
+	if (!TAILQ_EMPTY(&ch->late))
+		return;
+	ch->is_late = false;
+	TAILQ_REMOVE(&c->late, ch, late_link);
+}
+
+static void notify(struct core *c, struct completion_queue *q)
+{
+	/* one that is late has its event coming: what is armed meanwhile is served by that one */
+	if (!cq_take_arm(&q->cq) || q->is_late)
+		return;
+	c->stats.events++;
+	if (q->channel->is_late || !write_completion(c, q))
+		make_late(c, q);
+}
+
+void event_notify(struct core *c)
+{
+	struct cq *cq = c->env.dirty;
+	c->env.dirty = NULL;
+	while (cq) {
+		struct cq *next = cq->next_dirty;
+		cq->is_dirty = false;
+		notify(c, (struct completion_queue *)cq);
+		cq = next;
+	}
+}
+
+/* As many as its pipe has room for, at most LATE_EVENTS. */
+static void retry_channel(struct core *c, struct channel *ch)
+{
+	struct completion_queue *q;
+	for (unsigned i = 0; i < LATE_EVENTS && (q = TAILQ_FIRST(&ch->late)); i++) {
+		if (!write_completion(c, q))
+			return;
+		leave_late(c, q);
+	}
+}
+
+/* Each of them once, from the one that has waited for the longest. */
+void event_retry(struct core *c)
+{
+	struct channel *ch, *last = TAILQ_LAST(&c->late, late_channels);
+	if (c->env.now_ns < c->late_at)
+		return;
+	c->late_at = c->env.now_ns + LATE_NS;
+	for (unsigned i = 0; i < LATE_CHANNELS; i++) {
+		ch = TAILQ_FIRST(&c->late);
+		retry_channel(c, ch);
+		if (ch->is_late) {
+			TAILQ_REMOVE(&c->late, ch, late_link);
+			TAILQ_INSERT_TAIL(&c->late, ch, late_link);
+		}
+		if (ch == last)
+			return;
+	}
+}
+
+void event_forget_cq(struct core *c, struct completion_queue *q)
+{
+	struct cq **at = &c->env.dirty;
+	if (q->is_late)
+		leave_late(c, q);
+	if (!q->cq.is_dirty)
+		return;
+	while (*at != &q->cq) /* few: the list is emptied in every round */
+		at = &(*at)->next_dirty;
+	*at = q->cq.next_dirty;
+}
+
+/* ---- asynchronous ones ---- */
+
+static void write_async(struct core_client *k, uint64_t cookie, enum abi_event type)
+{
+	struct abi_async_event e = { .cookie = cookie, .type = type };
+	if (!write_record(k->core, k->async.write_fd, &e, sizeof(e)))
+		k->core->stats.lost_events++;
+}
+
+void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event)
+{
+	write_async(client_qp(q)->client, q->cookie, event);
+}
+
+/* ---- an overrun CQ takes its QPs to ERR (IBA vol. 1, 11.6.3.1), outside of the QP that found it ---- */
+
+void event_on_cq_overrun(struct qp_env *env, struct cq *cq)
+{
+	struct completion_queue *q = (struct completion_queue *)cq;
+	struct core_client *k = q->client;
+	struct core *c = k->core;
+	if (q->is_overrun_told)
+		return;
+	q->is_overrun_told = true;
+	c->stats.cq_overruns++;
+	log_limited(env->log, &k->refusals, env->now_ns, LOG_WARN, "%s: CQ 0x%x of %u entries overran: its program does not poll fast enough, or it is too small", c->config.name, cq->handle, cq->mask + 1);
+	write_async(k, cq->cookie, ABI_EVENT_CQ_ERR);
+	if (!k->is_attached) /* all its QPs are on their way out */
+		return;
+	k->overrun_left = k->qps.room; /* those that come later cannot have an overrun CQ */
+	if (k->has_overrun)
+		return;
+	k->has_overrun = true;
+	TAILQ_INSERT_TAIL(&c->overruns, k, overrun_link);
+}
+
+void event_handle_overruns(struct core *c)
+{
+	struct core_client *k = TAILQ_FIRST(&c->overruns);
+	for (unsigned i = 0; i < OVERRUN_PIECE && k->overrun_left; i++) {
+		struct queue_pair *p = k->qps.object[--k->overrun_left];
+		if (p && (p->qp->send_cq->is_overrun || p->qp->recv_cq->is_overrun))
+			qp_on_cq_overrun(p->qp);
+	}
+	TAILQ_REMOVE(&c->overruns, k, overrun_link);
+	if (k->overrun_left)
+		TAILQ_INSERT_TAIL(&c->overruns, k, overrun_link);
+	else
+		k->has_overrun = false;
+}
+
+void event_forget_client(struct core_client *k)
+{
+	if (k->has_overrun)
+		TAILQ_REMOVE(&k->core->overruns, k, overrun_link);
+	k->has_overrun = false;
+}
