@@ -67,15 +67,15 @@ def outstanding_reads(limit):
 
 
 def late_receives(lab, requester_is_uroce):
-    """Messages of one and of several packets, receives 25 ms late. rxe answers RNR NAK and then, for what was on its way behind it, sequence NAK: the RNR time has to be kept, and no try be wasted."""
-    rig = Rig(lab, requester_is_uroce, message_bytes=1 << 16, requester_keys='rnr_retry=6', responder_keys='min_rnr=%d' % RNR_CODE)
+    """Messages of one and of several packets, receives only after an RNR NAK. rxe answers RNR NAK and then, for what was on its way behind it, sequence NAK: the RNR time has to be kept all the same."""
+    rig = Rig(lab, requester_is_uroce, message_bytes=1 << 16, responder_keys='min_rnr=%d' % RNR_CODE)
     try:
         pair = rig.pair
         requester, responder = pair.ends
         sizes = (64, 3000, 64, 3000)
         requester.do(*('fill at=%d len=%d seed=%d' % (4096 * i, size, i) for i, size in enumerate(sizes)))
         requester.do(*('send op=send at=%d len=%d' % (4096 * i, size) for i, size in enumerate(sizes)))
-        time.sleep(0.025)
+        wait_for_rnr(requester if requester_is_uroce else responder)
         responder.do(*('recv at=%d len=4096' % (pair.half + 4096 * i) for i in range(len(sizes))))
         pair.finish(requester, len(sizes), 0, 'send')
         pair.finish(responder, 0, len(sizes), 'the receive of send')
@@ -88,6 +88,16 @@ def late_receives(lab, requester_is_uroce):
             raise PeerError('%s sent again %.2f ms after an RNR NAK that asked for %.2f ms' % (requester.name, min(waits) * 1e3, RNR_SECONDS * 1e3))
     finally:
         rig.close()
+
+
+def wait_for_rnr(uroce):
+    """Until it has sent or got an RNR NAK."""
+    for _ in range(200):
+        counters = uroce.ask('counters')
+        if counters['rnr_nak_sent'] or counters['rnr_nak_retry_err']:
+            return
+        time.sleep(0.05)
+    raise PeerError('no RNR NAK in ten seconds')
 
 
 def find_rnr_waits(packets, responder, requests):
