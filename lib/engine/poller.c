@@ -63,9 +63,12 @@ static bool make_whole(struct poller *p, struct rte_mbuf *m)
 	return false;
 }
 
-static struct core_frame describe(const struct rte_mbuf *m)
+/* The cookie is the place of the mbuf in its burst. Written in place: a struct that is returned is copied by wide loads right after narrow stores, which costs 10 ns. */
+static void describe(struct core_frame *f, struct rte_mbuf **at)
 {
-	return (struct core_frame){ .data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len, .vlan_tci = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) ? m->vlan_tci : VLAN_NONE };
+	const struct rte_mbuf *m = *at;
+	*f = (struct core_frame){ .data = rte_pktmbuf_mtod(m, uint8_t *), .len = m->data_len, .vlan_tci = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) ? m->vlan_tci : VLAN_NONE,
+		.cookie = at };
 }
 
 /* ---- between cores ---- */
@@ -91,20 +94,21 @@ static void give_copies(struct poller *p, struct rte_mbuf *m)
 	}
 }
 
-/* Frames of other cores leave the burst; how many stay. */
-static unsigned sort_out(struct poller *p, struct rte_mbuf **m, struct core_frame *frames, unsigned n)
+/* Frames of other cores leave the burst, a hole in the place of each; how many stay. */
+static __rte_noinline unsigned sort_out(struct poller *p, struct core_frame *frames, unsigned n)
 {
 	struct rte_mbuf *others[CORES_MAX][POLLER_BURST];
 	unsigned count[CORES_MAX] = { 0 }, kept = 0;
 	for (unsigned i = 0; i < n; i++) {
+		struct rte_mbuf **at = frames[i].cookie;
 		int owner = core_frame_owner(frames[i].data, frames[i].len, p->config.cores);
 		if (owner >= 0 && (unsigned)owner != p->config.index) {
-			others[owner][count[owner]++] = m[i];
+			others[owner][count[owner]++] = *at;
+			*at = NULL;
 			continue;
 		}
 		if (owner == CORE_ALL)
-			give_copies(p, m[i]);
-		m[kept] = m[i];
+			give_copies(p, *at);
 		frames[kept++] = frames[i];
 	}
 	for (unsigned to = 0; to < p->config.cores; to++)
@@ -113,7 +117,7 @@ static unsigned sort_out(struct poller *p, struct rte_mbuf **m, struct core_fram
 	return kept;
 }
 
-static unsigned receive_handed_over(struct poller *p, uint64_t now_ns)
+static __rte_noinline unsigned receive_handed_over(struct poller *p, uint64_t now_ns)
 {
 	struct rte_mbuf *rx[POLLER_BURST];
 	struct core_frame frames[POLLER_BURST];
@@ -123,7 +127,7 @@ static unsigned receive_handed_over(struct poller *p, uint64_t now_ns)
 	for (unsigned i = 0; i < n; i++)
 		rte_prefetch0(rx[i]);
 	for (unsigned i = 0; i < n; i++) {
-		frames[i] = describe(rx[i]);
+		describe(&frames[i], &rx[i]);
 		rte_prefetch0(frames[i].data);
 		rte_prefetch0(frames[i].data + RTE_CACHE_LINE_SIZE);
 		frames[i].is_copy = handover_kind(rx[i]) == HANDOVER_COPY;
@@ -147,21 +151,16 @@ static unsigned receive(struct poller *p, uint64_t now_ns)
 	for (unsigned i = 0; i < n; i++)
 		rte_prefetch0(rx[i]);
 	for (unsigned i = 0; i < n; i++) {
-		struct rte_mbuf *m = rx[i];
-		uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
+		uint8_t *data = rte_pktmbuf_mtod(rx[i], uint8_t *);
 		rte_prefetch0(data);
 		rte_prefetch0(data + RTE_CACHE_LINE_SIZE);
-		if (unlikely(!make_whole(p, m))) {
-			rte_pktmbuf_free(m);
-			continue;
-		}
-		rx[usable] = m;
-		frames[usable++] = describe(m);
+		if (likely(make_whole(p, rx[i])))
+			describe(&frames[usable++], &rx[i]);
 	}
-	if (p->config.handover)
-		usable = sort_out(p, rx, frames, usable);
+	if (unlikely(p->config.handover != NULL))
+		usable = sort_out(p, frames, usable);
 	core_rx(p->config.core, now_ns, frames, usable);
-	rte_pktmbuf_free_bulk(rx, usable);
+	rte_pktmbuf_free_bulk(rx, n);
 	p->stats.rx_bursts++;
 	p->stats.rx_frames += n;
 	return n;
@@ -183,7 +182,7 @@ static unsigned send_to_core(struct poller *p, unsigned to, unsigned n)
 }
 
 /* Runs of frames of one way each, in order. */
-static void send_each_way(struct poller *p)
+static __rte_noinline void send_each_way(struct poller *p)
 {
 	while (p->sent < p->built) {
 		unsigned n = 1, to = p->tx_frame[p->sent].to_core;
@@ -208,7 +207,7 @@ static unsigned transmit(struct poller *p, uint64_t now_ns)
 			p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
 	}
 	unsigned before = p->sent;
-	if (p->config.handover)
+	if (unlikely(p->config.handover != NULL))
 		send_each_way(p);
 	else
 		p->sent += send_to_port(p, p->built - p->sent);
@@ -251,7 +250,7 @@ unsigned poller_round(struct poller *p)
 {
 	uint64_t now_ns = stamp(p);
 	unsigned work = receive(p, now_ns);
-	if (p->config.handover)
+	if (unlikely(p->config.handover != NULL))
 		work += receive_handed_over(p, now_ns);
 	if (unlikely(mailbox_has_mail(p->config.mailbox)))
 		work += mailbox_serve(p->config.mailbox, now_ns);
