@@ -19,138 +19,13 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "mesh.h"
 #include "netns.h"
-#include "side.h"
 
 #define SIDE0 "net_ring,link=t,side=0,ip=10.1.0.1/24"
 #define SIDE1 "net_ring,link=t,side=1,ip=10.1.0.2/24"
-#define PAIRS_MAX 16u
-#define LEN 50000u
-#define UPPER (SIDE_BYTES / 2)
 
-/* ---- every core with every core ---- */
-
-/* QP k of one end is connected to QP partner(k) of the other. Contexts are spread over the cores in turn, so they are on cores k % n and k / n % n: every combination in each n * n pairs. */
-struct mesh {
-	unsigned cores, pairs;
-	struct side a[PAIRS_MAX], b[PAIRS_MAX];
-};
-
-static unsigned partner(const struct mesh *m, unsigned k)
-{
-	unsigned n = m->cores, i = k % (n * n);
-	return k - i + i % n * n + i / n;
-}
-
-static void open_end(const struct mesh *m, struct side *end, const char *device)
-{
-	for (unsigned k = 0; k < m->pairs; k++) {
-		side_open(&end[k], device);
-		CHECK(engine_cores(end[k].engine) == m->cores && end[k].engine == end[0].engine);
-		CHECK(engine_core_index(end[k].core) == k % m->cores);
-		CHECK((end[k].endpoint.qpn & 15) == k % m->cores);
-	}
-}
-
-static void close_end(const struct mesh *m, struct side *end)
-{
-	for (unsigned k = 0; k < m->pairs; k++)
-		side_close(&end[k]);
-}
-
-/* More patient than side_connect: there are more threads here than CPUs. */
-static void connect_side(struct side *s, const struct side_card *remote)
-{
-	struct uroce_qp_attr attr = { .timeout = 17 };
-	CHECK(!uroce_qp_connect(s->qp, &s->endpoint, &remote->endpoint, &attr, UROCE_QP_TIMEOUT));
-}
-
-static void open_mesh(struct mesh *m, unsigned cores, const char *device_a, const char *device_b)
-{
-	m->cores = cores;
-	m->pairs = cores * cores;
-	open_end(m, m->a, device_a);
-	open_end(m, m->b, device_b);
-	for (unsigned k = 0; k < m->pairs; k++) {
-		struct side *a = &m->a[k], *b = &m->b[partner(m, k)];
-		struct side_card of_a = side_card(a), of_b = side_card(b);
-		connect_side(a, &of_b);
-		connect_side(b, &of_a);
-	}
-}
-
-static void post_read(struct side *s, uint64_t wr_id, uint32_t offset, uint32_t len, const struct side_card *remote, uint32_t remote_offset)
-{
-	struct uroce_sge sge = { (uintptr_t)s->buffer + offset, len, uroce_mr_lkey(s->mr) };
-	struct uroce_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_READ, .flags = UROCE_SEND_SIGNALED,
-		.remote_addr = remote->addr + remote_offset, .rkey = remote->rkey };
-	CHECK(uroce_post_send(s->qp, &wr, 1) == 1);
-}
-
-/* All pairs at once: a sends and then reads, b writes; all is checked. */
-static void exchange(struct mesh *m, uint32_t seed)
-{
-	for (unsigned k = 0; k < m->pairs; k++) {
-		struct side *a = &m->a[k], *b = &m->b[partner(m, k)];
-		side_fill(a, 0, LEN, seed + k);
-		memset(b->buffer, 0, LEN);
-		side_post_recv(b, 1, 0, LEN);
-		side_post_send(a, 2, 0, LEN);
-	}
-	for (unsigned k = 0; k < m->pairs; k++) {
-		struct side *a = &m->a[k], *b = &m->b[partner(m, k)];
-		struct side_card of_a = side_card(a);
-		CHECK(side_wait(b, a, 1).byte_len == LEN);
-		side_wait(a, b, 2);
-		side_check(b, 0, LEN, seed + k);
-		side_fill(b, UPPER, LEN, ~seed + k);
-		side_post_write(b, 3, UPPER, LEN, &of_a, UPPER);
-	}
-	for (unsigned k = 0; k < m->pairs; k++) {
-		struct side *a = &m->a[k], *b = &m->b[partner(m, k)];
-		struct side_card of_b = side_card(b);
-		side_wait(b, a, 3);
-		side_check(a, UPPER, LEN, ~seed + k);
-		memset(a->buffer, 0, LEN);
-		post_read(a, 4, 0, LEN, &of_b, 0);
-	}
-	for (unsigned k = 0; k < m->pairs; k++) {
-		side_wait(&m->a[k], NULL, 4);
-		side_check(&m->a[k], 0, LEN, seed + k);
-	}
-}
-
-static struct engine_stats sum_stats(struct engine *e)
-{
-	struct engine_stats sum = { 0 }, one;
-	for (unsigned i = 0; i < engine_cores(e); i++) {
-		engine_core_stats(engine_core_at(e, i), &one);
-		sum.handed_over_tx += one.handed_over_tx;
-		sum.handed_over_rx += one.handed_over_rx;
-		sum.handed_over_dropped += one.handed_over_dropped;
-	}
-	return sum;
-}
-
-static void check_handed_over(struct engine *e)
-{
-	struct engine_stats s;
-	for (unsigned i = 0; i < 1000; i++) {
-		s = sum_stats(e);
-		if (s.handed_over_tx == s.handed_over_rx)
-			break;
-		usleep(1000);
-	}
-	CHECK(s.handed_over_tx > 0 && s.handed_over_tx == s.handed_over_rx && !s.handed_over_dropped);
-}
-
-static void check_drops(const struct mesh *m, const struct side *end)
-{
-	static const enum drop none[] = { DROP_ICRC, DROP_QP_UNKNOWN, DROP_PSN_AHEAD };
-	for (unsigned k = 0; k < m->cores; k++)
-		for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-			CHECK(!side_drops(&end[k], none[i]));
-}
+/* ---- over rings, and within one engine ---- */
 
 static void exchange_on_rings(void *arg)
 {
@@ -161,15 +36,15 @@ static void exchange_on_rings(void *arg)
 	};
 	static struct mesh m;
 	for (unsigned i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		open_mesh(&m, i == 1 ? 3 : 2, devices[i][0], devices[i][1]);
+		mesh_open(&m, i == 1 ? 3 : 2, i == 1 ? 9 : 4, devices[i][0], devices[i][1]);
 		for (uint32_t round = 0; round < 4; round++)
-			exchange(&m, 100 * round);
-		check_handed_over(m.a[0].engine);
-		check_handed_over(m.b[0].engine);
-		check_drops(&m, m.a);
-		check_drops(&m, m.b);
-		close_end(&m, m.a);
-		close_end(&m, m.b);
+			mesh_exchange(&m, 100 * round);
+		mesh_check_handed_over(m.a[0].engine);
+		mesh_check_handed_over(m.b[0].engine);
+		mesh_check_drops(&m, m.a);
+		mesh_check_drops(&m, m.b);
+		mesh_close_end(&m, m.a);
+		mesh_close_end(&m, m.b);
 	}
 }
 
@@ -183,23 +58,50 @@ static void exchange_within(void *arg)
 {
 	static struct mesh m;
 	struct core_stats stats;
-	open_mesh(&m, 3, "embedded:" SIDE0 ",cores=3", "embedded:" SIDE0 ",cores=3");
+	mesh_open(&m, 3, 9, "embedded:" SIDE0 ",cores=3", "embedded:" SIDE0 ",cores=3");
 	CHECK(m.a[0].engine == m.b[0].engine);
 	for (uint32_t round = 0; round < 4; round++)
-		exchange(&m, 100 * round);
-	check_handed_over(m.a[0].engine);
-	check_drops(&m, m.a);
+		mesh_exchange(&m, 100 * round);
+	mesh_check_handed_over(m.a[0].engine);
+	mesh_check_drops(&m, m.a);
 	for (unsigned i = 0; i < m.cores; i++) {
 		core_stats(engine_core_stack(engine_core_at(m.a[0].engine, i)), &stats);
 		CHECK(stats.loopback_packets > 0 && !stats.tx_packets);
 	}
-	close_end(&m, m.b);
-	close_end(&m, m.a);
+	mesh_close_end(&m, m.b);
+	mesh_close_end(&m, m.a);
 }
 
 static void test_loopback_between_cores(void **state)
 {
 	assert_int_equal(side_child(exchange_within, NULL), 0);
+}
+
+#define MUCH 1000000u /* more packets than a QP has in flight */
+
+/* More than the ring of a core holds: it waits, as for a port, and none is lost. */
+static void overfill_within(void *arg)
+{
+	static struct mesh m;
+	struct hold hold;
+	mesh_open(&m, 2, MESH_PAIRS_MAX, "embedded:" SIDE0 ",cores=2", "embedded:" SIDE0 ",cores=2");
+	hold_core(&hold, m.a[1].core);
+	mesh_post_writes(&m, MUCH, 1);
+	for (unsigned i = 0; !mesh_sum_stats(m.a[0].engine).tx_partial; i++) {
+		CHECK(i < 20000);
+		usleep(1000);
+	}
+	hold_let_go(&hold);
+	mesh_wait_for_writes(&m, MUCH, 1);
+	mesh_check_handed_over(m.a[0].engine);
+	mesh_check_drops(&m, m.a);
+	mesh_close_end(&m, m.b);
+	mesh_close_end(&m, m.a);
+}
+
+static void test_loopback_to_busy_core_waits(void **state)
+{
+	assert_int_equal(side_child(overfill_within, NULL), 0);
 }
 
 /* ---- the worst of ports: all frames come on queue 0 ---- */
@@ -291,18 +193,18 @@ static void exchange_on_one_queue(void *arg)
 	refuse_queues(port[0]);
 	for (int i = 0; i < 2; i++)
 		snprintf(device[i], sizeof(device[i]), "embedded:port=%u,cores=2,window=64,ip=10.5.0.%d/24", port[i], i + 1);
-	open_mesh(&m, QUEUES, device[0], device[1]);
+	mesh_open(&m, QUEUES, 4, device[0], device[1]);
 	CHECK(side_open_context("embedded:port=0,queue=1,ip=10.5.0.9/24", &ctx, &engine) == -EBUSY && strstr(side_last_line(), "queues 0 to 1"));
 	for (uint32_t round = 0; round < 4; round++)
-		exchange(&m, 100 * round);
+		mesh_exchange(&m, 100 * round);
 	CHECK(arp[1] > 0 && arp[2] == arp[1]); /* each question is answered by one core */
 	for (int i = 0; i < 2; i++) {
 		struct side *end = i ? m.b : m.a;
-		check_handed_over(end->engine);
-		check_drops(&m, end);
+		mesh_check_handed_over(end->engine);
+		mesh_check_drops(&m, end);
 		engine_core_stats(end[1].core, &stats);
 		CHECK(stats.tx_frames > 0 && !stats.rx_frames && stats.handed_over_rx > 0);
-		close_end(&m, end);
+		mesh_close_end(&m, end);
 	}
 	atomic_store(&is_switching, false);
 	pthread_join(thread, NULL);
@@ -313,40 +215,69 @@ static void test_all_frames_on_one_queue(void **state)
 	assert_int_equal(side_child(exchange_on_one_queue, NULL), 0);
 }
 
+/* What the ring of a core that is busy does not hold is lost and counted, and comes again. */
+static void overfill(void *arg)
+{
+	static struct mesh m;
+	struct hold hold;
+	uint16_t port[2];
+	pthread_t thread;
+	make_ports(port);
+	CHECK(!pthread_create(&thread, NULL, run_switch, NULL));
+	mesh_open(&m, QUEUES, MESH_PAIRS_MAX, "embedded:port=0,cores=2,ip=10.5.0.1/24", "embedded:port=1,cores=2,ip=10.5.0.2/24");
+	hold_core(&hold, m.b[1].core);
+	mesh_post_writes(&m, MUCH, 1);
+	for (unsigned i = 0; !mesh_sum_stats(m.b[0].engine).handed_over_dropped; i++) {
+		CHECK(i < 20000);
+		usleep(1000);
+	}
+	hold_let_go(&hold);
+	mesh_wait_for_writes(&m, MUCH, 1);
+	mesh_close_end(&m, m.a);
+	mesh_close_end(&m, m.b);
+	atomic_store(&is_switching, false);
+	pthread_join(thread, NULL);
+}
+
+static void test_full_ring_between_cores(void **state)
+{
+	assert_int_equal(side_child(overfill, NULL), 0);
+}
+
 /* ---- net_af_packet, where the kernel spreads the frames by flow ---- */
 
 static void exchange_writes(int side, int fd, bool has_own_addresses)
 {
-	static struct mesh m = { .cores = 2, .pairs = PAIRS_MAX };
-	struct side_card ours[PAIRS_MAX], theirs[PAIRS_MAX];
+	static struct mesh m = { .cores = 2, .pairs = MESH_PAIRS_MAX };
+	struct side_card ours[MESH_PAIRS_MAX], theirs[MESH_PAIRS_MAX];
 	char device[128], ip[32] = "kernel", byte = 0;
 	netns_enter(side);
 	if (has_own_addresses)
 		snprintf(ip, sizeof(ip), "10.3.0.%d/24", side + 1);
 	snprintf(device, sizeof(device), "embedded:net_af_packet0,iface=u%d,cores=2,ip=%s", side, ip);
-	open_end(&m, m.a, device);
+	mesh_open_end(&m, m.a, device);
 	for (unsigned k = 0; k < m.pairs; k++)
 		ours[k] = side_card(&m.a[k]);
 	side_exchange(fd, ours, theirs, sizeof(ours));
 	for (unsigned k = 0; k < m.pairs; k++)
-		connect_side(&m.a[k], &theirs[partner(&m, k)]);
+		mesh_connect_side(&m.a[k], &theirs[mesh_partner(&m, k)]);
 	side_exchange(fd, &byte, &byte, 1);
 	for (uint32_t round = 0; round < 3; round++) {
 		for (unsigned k = 0; k < m.pairs; k++) {
-			side_fill(&m.a[k], 0, LEN, 100 * round + k);
-			side_post_write(&m.a[k], round, 0, LEN, &theirs[partner(&m, k)], UPPER);
+			side_fill(&m.a[k], 0, MESH_LEN, 100 * round + k);
+			side_post_write(&m.a[k], round, 0, MESH_LEN, &theirs[mesh_partner(&m, k)], MESH_UPPER);
 		}
 		for (unsigned k = 0; k < m.pairs; k++)
 			side_wait(&m.a[k], NULL, round);
 		side_exchange(fd, &byte, &byte, 1); /* all are placed */
 		for (unsigned k = 0; k < m.pairs; k++)
-			side_check(&m.a[k], UPPER, LEN, 100 * round + partner(&m, k));
+			side_check(&m.a[k], MESH_UPPER, MESH_LEN, 100 * round + mesh_partner(&m, k));
 		side_exchange(fd, &byte, &byte, 1); /* all are checked */
 	}
-	check_handed_over(m.a[0].engine);
+	mesh_check_handed_over(m.a[0].engine);
 	for (unsigned i = 0; i < m.cores; i++)
 		CHECK(!side_drops(&m.a[i], DROP_ICRC) && !side_drops(&m.a[i], DROP_QP_UNKNOWN));
-	close_end(&m, m.a);
+	mesh_close_end(&m, m.a);
 }
 
 static void run_a(int fd, void *arg)
@@ -422,7 +353,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_cores_with_all_cores),
 		cmocka_unit_test(test_loopback_between_cores),
+		cmocka_unit_test(test_loopback_to_busy_core_waits),
 		cmocka_unit_test(test_all_frames_on_one_queue),
+		cmocka_unit_test(test_full_ring_between_cores),
 		cmocka_unit_test(test_af_packet_kernel_addresses),
 		cmocka_unit_test(test_af_packet_own_addresses),
 		cmocka_unit_test(test_refusals),
