@@ -124,6 +124,7 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 static void destroy_cq(struct core_client *k, uint32_t handle, struct completion_queue *q)
 {
 	handles_remove(&k->cqs, handle);
+	k->core->n_cqs--;
 	event_forget_cq(k->core, q);
 	if (q->channel)
 		q->channel->refs--;

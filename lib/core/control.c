@@ -206,6 +206,7 @@ static int create_cq(struct core_client *k, const struct abi_req *req, struct ab
 		ch->refs++;
 		q->cq.event_fd = ch->write_fd;
 	}
+	k->core->n_cqs++;
 	rep->cq.ring = q->place;
 	rep->cq.entries = q->place.slots;
 	return 0;

@@ -168,16 +168,10 @@ void core_stats(const struct core *c, struct core_stats *s)
 	s->bad_wqes = c->env.bad_wqes;
 	s->bad_indices = c->env.bad_indices;
 	s->mrs = mr_table_count(c->env.mrs);
-	s->clients = s->qps = s->cqs = 0;
-	s->qp_bytes = 0;
-	for (const struct core_client *k = c->clients; k; k = k->next) {
-		s->clients++;
-		s->qps += k->qps.count;
-		s->cqs += k->cqs.count;
-		for (uint32_t i = 0; i < k->qps.room; i++)
-			if (k->qps.object[i])
-				s->qp_bytes += sizeof(struct queue_pair) + qp_bytes(((struct queue_pair *)k->qps.object[i])->qp);
-	}
+	s->clients = c->n_clients;
+	s->qps = c->qpns.count;
+	s->cqs = c->n_cqs;
+	s->qp_bytes = c->env.qp_bytes + (uint64_t)s->qps * sizeof(struct queue_pair);
 }
 
 void core_set_tap(struct core *c, void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why), void *arg)

@@ -144,6 +144,7 @@ struct core_stats {
 	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */
 };
 const struct drop_counters *core_drops(const struct core *c);
+/* Costs the same however many objects there are. Driving thread. */
 void core_stats(const struct core *c, struct core_stats *s);
 /* Called with each frame that the core accepts, drops or builds, and why; NULL: off. For captures and tests. */
 void core_set_tap(struct core *c, void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why), void *arg);

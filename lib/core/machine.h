@@ -36,7 +36,7 @@ struct core {
 	TAILQ_HEAD(late_channels, channel) late; /* whose pipe was full */
 	uint64_t late_at;
 	struct core_client *clients;
-	uint32_t n_clients;
+	uint32_t n_clients, n_cqs;
 	uint32_t warms;
 	struct core_client *warm[WARM_MAX]; /* rang lately */
 	struct core_client *sweep; /* the next one to be looked at in turn; NULL: the first */

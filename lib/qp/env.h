@@ -24,6 +24,7 @@ struct qp_env {
 	struct qp_group_list groups; /* whose QPs have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
+	uint64_t qp_bytes;         /* of all QPs, qp_bytes() of each */
 	uint64_t bad_wqes;         /* that cannot be carried out: opcode, SGEs, lengths */
 	uint64_t bad_indices;      /* looks at an SQ or RQ whose index cannot be */
 	uint32_t round;            /* counts calls of core_tx */

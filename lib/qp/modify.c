@@ -243,6 +243,7 @@ static int prepare(struct qp *q, const struct abi_qp_attr *a, uint32_t mask, cha
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing max_rd_atomic", q->qpn);
 	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC) {
 		int rc = replay_resize(&q->out.replay, a->max_dest_rd_atomic);
+		qp_count_bytes(q);
 		if (rc)
 			return refuse(text, len, rc, "QP 0x%x: max_dest_rd_atomic %u: %s", q->qpn, a->max_dest_rd_atomic, rc == -EBUSY ? "more READs and atomics are being answered" : "out of memory");
 	}

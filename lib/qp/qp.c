@@ -51,6 +51,7 @@ int qp_new(struct qp **out, const struct qp_init *init)
 	q->recv_cq->refs++;
 	retry_init(q);
 	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release); /* receives need no doorbell but in ERR */
+	qp_count_bytes(q);
 	*out = q;
 	return 0;
 }
@@ -92,6 +93,7 @@ void qp_destroy(struct qp *q)
 	forget_wrs(q);
 	close_path(q);
 	replay_free(&q->out.replay);
+	q->env->qp_bytes -= q->counted_bytes;
 	q->pd->refs--;
 	q->send_cq->refs--;
 	q->recv_cq->refs--;
@@ -103,11 +105,20 @@ uint64_t qp_bytes(const struct qp *q)
 	return sizeof(*q) + q->out.replay.room * sizeof(struct replay_record);
 }
 
+void qp_count_bytes(struct qp *q)
+{
+	uint32_t bytes = (uint32_t)qp_bytes(q);
+	q->env->qp_bytes += bytes;
+	q->env->qp_bytes -= q->counted_bytes;
+	q->counted_bytes = bytes;
+}
+
 void qp_reset(struct qp *q)
 {
 	forget_wrs(q);
 	close_path(q);
 	replay_free(&q->out.replay);
+	qp_count_bytes(q);
 	q->attr = (struct abi_qp_attr){ 0 };
 	q->error = (struct abi_qp_error){ 0 };
 	q->state = ABI_QP_RESET;

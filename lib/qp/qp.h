@@ -134,6 +134,7 @@ struct qp {
 	void *owner;              /* the core's */
 	uint32_t handle, doorbell;
 	uint32_t quiet_rounds;    /* the core's: looks at an empty SQ */
+	uint32_t counted_bytes;   /* what env->qp_bytes has of it */
 };
 
 struct qp_init {
@@ -156,6 +157,8 @@ int qp_new(struct qp **out, const struct qp_init *init);
 void qp_destroy(struct qp *q);
 /* Engine-side bytes of the QP, records included, rings not. */
 uint64_t qp_bytes(const struct qp *q);
+/* They have changed. */
+void qp_count_bytes(struct qp *q);
 
 /* ---- from the core ---- */
 /* A parsed packet with a right ICRC whose DQPN is this QP. */

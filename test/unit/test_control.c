@@ -291,6 +291,7 @@ static void test_ten_thousand_qps_come_and_go(void **state)
 	}
 	core_stats(x.core, &after);
 	assert_int_equal(after.qps, before.qps);
+	assert_int_equal(after.qp_bytes, before.qp_bytes);
 	assert_int_equal(x.client->arenas.n, regions);
 	assert_int_equal(x.core->env.wr_small.in_use, 0);
 	core_free(x.core);
