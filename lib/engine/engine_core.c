@@ -45,6 +45,7 @@ struct engine_core {
 static void on_tick(void *arg, uint64_t now_ns)
 {
 	struct engine_core *ec = arg;
+	port_tick(ec->config.port, now_ns);
 	if (ec->kernel)
 		kernel_poll(ec->kernel, now_ns);
 	if (ec->capture)
@@ -259,6 +260,7 @@ int engine_core_start(struct engine_core *ec)
 		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
 	}
 	sigfillset(&all);
+	port_let_through(ec->config.port, &all);
 	pthread_sigmask(SIG_BLOCK, &all, &old); /* the program's signals are the program's */
 	int err = -pthread_create(&ec->thread, &attr, run_poll_core, ec);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -19,6 +19,8 @@
 #define AWAKE_NS 20000u /* how long the engine keeps its CPU after its last work: giving it up costs a switch or two */
 #define NAP_MIN_NS 5000u
 #define CORES_MAX (1u << CORE_INDEX_BITS)
+#define STUCK_NS 1000000000u /* a port that has taken nothing for so long is down */
+#define DOWN_NS 20000000u    /* and one that is known to be down is given so long to come up */
 #define STAMP_AFTER 4u  /* rounds and frames */
 
 /* Puts mbufs into the slots that have none. */
@@ -195,6 +197,16 @@ static __rte_noinline void send_each_way(struct poller *p)
 	}
 }
 
+/* As a wire without a carrier does; else nothing would be sent, retried and at last given up by any QP. */
+static void drop_stuck(struct poller *p)
+{
+	rte_pktmbuf_free_bulk(p->tx + p->sent, p->built - p->sent);
+	p->stats.tx_dropped += p->built - p->sent;
+	p->empty = p->built;
+	p->built = p->sent = 0;
+	refill(p);
+}
+
 static unsigned transmit(struct poller *p, uint64_t now_ns)
 {
 	if (!p->built) {
@@ -203,6 +215,7 @@ static unsigned transmit(struct poller *p, uint64_t now_ns)
 		p->built = core_tx(p->config.core, now_ns, p->tx_frame, POLLER_BURST);
 		if (!p->built)
 			return 0;
+		p->taken_ns = now_ns;
 		for (unsigned i = 0; i < p->built; i++)
 			p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
 	}
@@ -214,6 +227,10 @@ static unsigned transmit(struct poller *p, uint64_t now_ns)
 	unsigned n = p->sent - before;
 	if (unlikely(p->sent < p->built)) {
 		p->stats.tx_partial++;
+		if (n)
+			p->taken_ns = now_ns;
+		else if (now_ns - p->taken_ns > (port_is_down(p->config.port) ? DOWN_NS : STUCK_NS))
+			drop_stuck(p);
 		return n;
 	}
 	p->empty = p->built;

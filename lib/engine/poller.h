@@ -37,7 +37,7 @@ struct poller_config {
 
 struct poller {
 	struct poller_config config;
-	uint64_t now_ns, last_work_ns, tick_at_ns, start_ns;
+	uint64_t now_ns, last_work_ns, tick_at_ns, start_ns, taken_ns;
 	unsigned since_stamp; /* rounds and frames since the clock was read */
 	bool has_slept;
 	/* Frames being sent: [0, sent) are gone, [sent, built) wait for room in the port, [built, BURST) are empty mbufs. Of these, [0, empty) have no mbuf at all. */

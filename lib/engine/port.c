@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bringing up ports. Owns what DPDK 22.11's drivers do not say of themselves: default devargs, and the largest frame, in one table (rows). ethdev's own answer (max_rx_pktlen, about 1,520 on
- * af_packet, tap and memif) is wrong there and set_mtu beyond it fails although the frames pass; so no MTU is ever passed to a virtual device.
- * Invariant: a frame of max_frame bytes fits one mbuf of the pool and one slot of the device, so that the driver can neither overflow nor chain. */
+/* Bringing up ports and closing them. What is peculiar to a virtual driver is in port_row.c; of NICs on the PCI bus, and of running ports of the program's, ethdev is believed. */
 #include "port.h"
 
 #include <errno.h>
@@ -9,231 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "dpdk_compat.h"
 
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "core.h"
+#include "memif_link.h"
+#include "port_row.h"
 #include "quiet_start.h"
 #include "ring_link.h"
+#include "tap_end.h"
 
-#define ETH_LEN 14u
-#define VLAN_LEN 4u
 #define DESCRIPTORS 1024u
-#define POOL_MBUFS 4096u     /* for each queue */
-#define AWAY_MBUFS 1024u     /* more for each where there are several: what waits in a ring between cores */
+#define POOL_MBUFS 4096u  /* for each queue */
+#define AWAY_MBUFS 1024u  /* more for each where there are several: what waits in a ring between cores */
 #define CACHE_MBUFS 256u
-#define ROOM_DEFAULT 4352u   /* CORE_FRAME_MAX, to whole cache lines */
-#define PACKET_FRAMES_MIN 64u
-#define PACKET_OVERHEAD 80u  /* of a TPACKET_V2 slot: its header, sockaddr_ll and alignment before the network header */
 
-/* What a row decides before the device is made. */
-struct plan {
-	char devargs[640];
-	uint32_t max_frame, room, window_max;
-	uint32_t mbufs; /* for each queue */
-};
-
-struct row {
-	const char *driver;
-	const char *devargs; /* the keys it takes; NULL: not checked */
-	unsigned queues;     /* most pairs */
-	int (*plan)(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log);
-};
-
-static bool find_devarg(const char *devargs, const char *key, char *value, size_t room)
-{
-	size_t len = strlen(key);
-	for (const char *p = devargs; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
-		if (strncmp(p, key, len) || p[len] != '=')
-			continue;
-		snprintf(value, room, "%.*s", (int)strcspn(p + len + 1, ","), p + len + 1);
-		return true;
-	}
-	return false;
-}
-
-static uint32_t get_number(const char *devargs, const char *key, uint32_t otherwise)
-{
-	char value[16];
-	return find_devarg(devargs, key, value, sizeof(value)) ? (uint32_t)strtoul(value, NULL, 0) : otherwise;
-}
-
-static void add_devarg(struct plan *plan, const char *key, uint32_t value)
-{
-	char had[16];
-	size_t len = strlen(plan->devargs);
-	if (!find_devarg(plan->devargs, key, had, sizeof(had)))
-		snprintf(plan->devargs + len, sizeof(plan->devargs) - len, "%s%s=%u", len ? "," : "", key, value);
-}
-
-static int read_interface(struct port *p, const char *name, const struct log *log)
-{
-	struct ifreq r = { 0 };
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
-	snprintf(p->interface, sizeof(p->interface), "%s", r.ifr_name);
-	p->interface_index = if_nametoindex(name);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err = fd < 0 || ioctl(fd, SIOCGIFMTU, &r) ? -errno : 0;
-	if (!err)
-		p->interface_mtu = (uint32_t)r.ifr_mtu;
-	if (!err && !ioctl(fd, SIOCGIFFLAGS, &r) && !(r.ifr_flags & IFF_UP)) {
-		log_write(log, LOG_ERROR, "%s: interface %s is down: ip link set %s up", p->text, name, name);
-		err = -ENETDOWN;
-	} else if (err) {
-		log_write(log, LOG_ERROR, "%s: no interface iface=%s: %s", p->text, name, strerror(-err));
-	}
-	if (fd >= 0)
-		close(fd);
-	return err;
-}
-
-/* The driver locks both rings of each queue into memory, which the limit of a container without CAP_IPC_LOCK may not allow: fewer frames then, as many as fit. */
-static uint32_t fit_locked(const struct port *p, uint32_t slot, uint32_t count, const struct log *log)
-{
-	uint32_t fits = count;
-	for (; fits >= PACKET_FRAMES_MIN; fits /= 2) {
-		size_t bytes = 2 * (size_t)slot * fits * p->queues;
-		void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
-		if (probe == MAP_FAILED)
-			continue;
-		munmap(probe, bytes);
-		if (fits < count)
-			log_write(log, LOG_WARN, "%s: the limit on locked memory (ulimit -l) leaves %u of %u frames; bursts may be lost", p->text, fits, count);
-		return fits;
-	}
-	log_write(log, LOG_ERROR, "%s: the limit on locked memory is too small for %u frames: raise it (ulimit -l) or give CAP_IPC_LOCK", p->text, PACKET_FRAMES_MIN);
-	return 0;
-}
-
-static int check_packet_socket(struct port *p, const struct log *log)
-{
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	int err = fd < 0 ? -errno : 0;
-	if (err)
-		log_write(log, LOG_ERROR, "%s: no packet socket: %s (it needs CAP_NET_RAW)", p->text, strerror(-err));
-	else
-		close(fd);
-	return err;
-}
-
-/* af_packet carries what both a ring slot and the interface carry. 512 frames, its default, lose half of a burst of 1,024; slots bigger than mbufs would overflow them. */
-static int plan_packet(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log)
-{
-	char iface[IF_NAMESIZE];
-	if (!find_devarg(d->devargs, "iface", iface, sizeof(iface))) {
-		log_write(log, LOG_ERROR, "%s: needs iface=INTERFACE", p->text);
-		return -EINVAL;
-	}
-	int err = check_packet_socket(p, log);
-	if (!err)
-		err = read_interface(p, iface, log);
-	if (err)
-		return err;
-	if (get_number(d->devargs, "qpairs", d->cores) != d->cores) {
-		log_write(log, LOG_ERROR, "%s: qpairs= would have to be %u: there is one pair of queues for each of cores=%u", p->text, d->cores, d->cores);
-		return -EINVAL;
-	}
-	add_devarg(plan, "qpairs", d->cores);
-	uint32_t frame = p->interface_mtu + ETH_LEN + (d->vlan != VLAN_NONE ? VLAN_LEN : 0);
-	uint32_t slot = 2048;
-	while (slot < 8192 && slot < frame + PACKET_OVERHEAD)
-		slot *= 2;
-	slot = get_number(d->devargs, "framesz", slot);
-	uint32_t count = get_number(d->devargs, "framecnt", 2048);
-	if (slot < 512 || slot > 32768 || count < 2 || count > 1 << 20) {
-		log_write(log, LOG_ERROR, "%s: framesz=%u,framecnt=%u: framesz from 512 to 32768, framecnt from 2", p->text, slot, count);
-		return -EINVAL;
-	}
-	char given[16];
-	if (!find_devarg(d->devargs, "framecnt", given, sizeof(given)) && !(count = fit_locked(p, slot, count, log)))
-		return -ENOMEM;
-	add_devarg(plan, "framesz", slot);
-	add_devarg(plan, "framecnt", count);
-	uint32_t block = slot > 65536 ? slot : 65536;
-	while (block > slot && block / slot > count)
-		block /= 2;
-	add_devarg(plan, "blocksz", block < 4096 ? 4096 : block);
-	plan->max_frame = frame < slot - PACKET_OVERHEAD ? frame : slot - PACKET_OVERHEAD;
-	plan->room = slot > ROOM_DEFAULT ? slot : ROOM_DEFAULT;
-	plan->mbufs = 2048; /* the driver copies both ways: only bursts are in flight */
-	plan->window_max = count / 2;
-	return 0;
-}
-
-static int plan_ring(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log)
-{
-	plan->max_frame = plan->room = ROOM_DEFAULT;
-	plan->window_max = (d->ring ? d->ring : RING_LINK_SLOTS) / 2;
-	return 0;
-}
-
-/* The server takes the client's bsize; both ends have to be given the same if it is not the default. */
-static int plan_memif(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log)
-{
-	uint32_t size = get_number(d->devargs, "bsize", 8192);
-	add_devarg(plan, "bsize", size);
-	plan->max_frame = size;
-	plan->room = size > ROOM_DEFAULT ? size : ROOM_DEFAULT;
-	plan->window_max = (1u << get_number(d->devargs, "rsize", 10)) / 2;
-	return 0;
-}
-
-/* Its netdev does not exist yet; it is made with 1500. */
-static int plan_tap(struct port *p, const struct device_string *d, struct plan *plan, const struct log *log)
-{
-	plan->max_frame = 1500 + ETH_LEN;
-	return 0;
-}
-
-static const struct row rows[] = {
-	{ "net_ring", "", 16, plan_ring },
-	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet },
-	{ "net_memif", "role bsize rsize id socket socket-abstract owner-uid owner-gid mac secret zero-copy", 255, plan_memif },
-	{ "net_tap", "iface remote mac persist", 8, plan_tap }, /* says 16, and with more than 8 its start overruns the stack */
-};
-
-static const struct row *find_row(const char *vdev)
-{
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (!strncmp(rows[i].driver, vdev, strlen(rows[i].driver)))
-			return &rows[i];
-	return NULL;
-}
-
-static int check_devargs(const struct port *p, const struct row *row, const char *devargs, const struct log *log)
-{
-	for (const char *at = devargs; row->devargs && *at; at += strcspn(at, ","), at += *at == ',') {
-		size_t len = strcspn(at, "=");
-		bool is_known = false;
-		for (const char *k = row->devargs; *k; k += strcspn(k, " "), k += *k == ' ')
-			is_known |= strcspn(k, " ") == len && !strncmp(k, at, len);
-		if (is_known)
-			continue;
-		log_write(log, LOG_ERROR, "%s: \"%.*s\" is neither a key of uroce nor of %s, which takes: %s", p->text, (int)len, at, row->driver,
-			row->devargs[0] ? row->devargs : "none");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int check_queues(const struct port *p, unsigned most, const struct log *log)
-{
-	if (p->queues <= most)
-		return 0;
-	log_write(log, LOG_ERROR, "%s: cores=%u: the device has at most %u pairs of queues", p->text, p->queues, most);
-	return -EINVAL;
-}
-
-static int make_pool(struct port *p, const struct plan *plan, const struct log *log)
+static int make_pool(struct port *p, const struct port_plan *plan, const struct log *log)
 {
 	static _Atomic unsigned serial;
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -252,10 +47,10 @@ static int make_pool(struct port *p, const struct plan *plan, const struct log *
 }
 
 /* Makes the device and says which ethdev port it is. */
-static int make_device(struct port *p, const struct device_string *d, const struct plan *plan, const struct row *row, const struct log *log)
+static int make_device(struct port *p, const struct device_string *d, const struct port_plan *plan, const struct port_row *row, const struct log *log)
 {
 	static _Atomic unsigned serial;
-	if (row && row->plan == plan_ring) {
+	if (row && row->is_ring) {
 		p->side = d->side;
 		int err = ring_link_join(d->link, d->side, d->cores, d->ring, plan->room, log, &p->link, &p->id);
 		if (err)
@@ -272,6 +67,14 @@ static int make_device(struct port *p, const struct device_string *d, const stru
 	log_write(log, LOG_ERROR, "%s: DPDK cannot make it with \"%s\": %s", p->text, plan->devargs, err == -1 ? "no driver of that name is installed" : strerror(-err));
 	p->vdev[0] = 0;
 	return -ENODEV;
+}
+
+static int check_queues(const struct port *p, unsigned most, const struct log *log)
+{
+	if (p->queues <= most)
+		return 0;
+	log_write(log, LOG_ERROR, "%s: cores=%u: the device has at most %u pairs of queues", p->text, p->queues, most);
+	return -EINVAL;
 }
 
 static int start_device(struct port *p, const struct rte_eth_conf *conf, const struct log *log)
@@ -304,7 +107,10 @@ static void make_mac(struct port *p)
 
 static int read_mac(struct port *p, const struct log *log)
 {
+	static const uint8_t none[6];
 	struct rte_ether_addr mac;
+	if (memcmp(p->mac, none, sizeof(none)))
+		return 0; /* the row has chosen it */
 	int err = rte_eth_macaddr_get(p->id, &mac);
 	if (err)
 		return err;
@@ -321,18 +127,22 @@ static int read_mac(struct port *p, const struct log *log)
 
 static int open_virtual(struct port *p, const struct device_string *d, const struct log *log)
 {
-	const struct row *row = find_row(d->vdev);
-	struct plan plan = { .max_frame = 1500 + ETH_LEN, .room = ROOM_DEFAULT, .mbufs = POOL_MBUFS };
+	const struct port_row *row = port_row_find(d->vdev);
+	struct port_plan plan = { .max_frame = 1500 + PORT_ETH_LEN, .room = PORT_ROOM_DEFAULT, .mbufs = POOL_MBUFS };
 	struct rte_eth_dev_info info;
 	const struct rte_eth_conf conf = { 0 };
 	snprintf(plan.devargs, sizeof(plan.devargs), "%s", d->devargs);
-	int err = row ? check_devargs(p, row, d->devargs, log) : 0;
+	int err = row ? port_row_check(p, row, d->devargs, log) : 0;
+	if (row && row->log_name && !rte_log_can_log((uint32_t)rte_log_register(row->log_name), RTE_LOG_INFO)) /* DPDK's lines are not wanted (eal.c) */
+		rte_log_set_level_pattern(row->log_name, RTE_LOG_CRIT);
 	if (!err && row)
 		err = check_queues(p, row->queues, log);
 	if (!err && row)
 		err = row->plan(p, d, &plan, log);
 	if (!err)
 		err = make_device(p, d, &plan, row, log);
+	if (!err && row && row->made)
+		err = row->made(p, log);
 	if (!err)
 		err = rte_eth_dev_info_get(p->id, &info);
 	if (!err)
@@ -341,6 +151,8 @@ static int open_virtual(struct port *p, const struct device_string *d, const str
 		err = make_pool(p, &plan, log);
 	if (!err)
 		err = start_device(p, &conf, log);
+	if (!err && row && row->settle)
+		err = row->settle(p, log);
 	p->max_frame = plan.max_frame;
 	p->window_max = p->link ? ring_link_slots(p->link) / 2 : plan.window_max;
 	return err;
@@ -349,7 +161,7 @@ static int open_virtual(struct port *p, const struct device_string *d, const str
 /* Rules by QPN come later, if the NIC takes them (steer.c); without, its hash at least spreads the QPs, which have UDP source ports of their own, so that not one core receives for all. */
 static int start_nic(struct port *p, const struct rte_eth_dev_info *info, const struct log *log)
 {
-	const uint32_t wanted = CORE_FRAME_MAX - ETH_LEN;
+	const uint32_t wanted = CORE_FRAME_MAX - PORT_ETH_LEN;
 	struct rte_eth_conf conf = { .rxmode.mtu = wanted < info->max_mtu ? wanted : info->max_mtu };
 	if (p->queues > 1) {
 		conf.rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
@@ -371,7 +183,7 @@ static int check_foreign_queues(const struct port *p, const struct rte_eth_dev_i
 /* A NIC on the PCI bus, or a running port of the program's: ethdev is believed. */
 static int open_ethdev(struct port *p, const struct device_string *d, const struct log *log)
 {
-	struct plan plan = { .room = ROOM_DEFAULT, .mbufs = POOL_MBUFS };
+	struct port_plan plan = { .room = PORT_ROOM_DEFAULT, .mbufs = POOL_MBUFS };
 	struct rte_eth_dev_info info;
 	uint16_t mtu;
 	p->is_foreign = d->port != DEVICE_PORT_NONE;
@@ -394,7 +206,7 @@ static int open_ethdev(struct port *p, const struct device_string *d, const stru
 	if (!err)
 		err = rte_eth_dev_get_mtu(p->id, &mtu);
 	if (!err)
-		p->max_frame = mtu + ETH_LEN + (d->vlan != VLAN_NONE ? VLAN_LEN : 0);
+		p->max_frame = mtu + PORT_ETH_LEN + (d->vlan != VLAN_NONE ? PORT_VLAN_LEN : 0);
 	return err;
 }
 
@@ -423,10 +235,29 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	return 0;
 }
 
+void port_tick(const struct port *p, uint64_t now_ns)
+{
+	if (p->memif)
+		memif_link_poll(p->memif, now_ns);
+}
+
+bool port_is_down(const struct port *p)
+{
+	return p->memif && !memif_link_is_connected(p->memif);
+}
+
+void port_let_through(const struct port *p, sigset_t *blocked)
+{
+	if (p->tap)
+		tap_end_let_through(blocked);
+}
+
 void port_close(struct port *p)
 {
 	if (!p)
 		return;
+	tap_end_leave(p->tap, p->id);
+	memif_link_close(p->memif);
 	if (p->vdev[0]) {
 		rte_eth_dev_stop(p->id);
 		rte_eth_dev_close(p->id);
@@ -439,5 +270,6 @@ void port_close(struct port *p)
 		ring_link_leave(p->link, p->side);
 	else if (p->pool && (!p->is_foreign || !rte_mempool_in_use_count(p->pool)))
 		rte_mempool_free(p->pool);
+	free(p->tap);
 	free(p);
 }

@@ -4,6 +4,7 @@
 #define UROCE_PORT_H
 
 #include <net/if.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,6 +12,8 @@
 
 struct ring_link;
 struct rte_mempool;
+struct tap_end;
+struct memif_link;
 
 struct port {
 	uint16_t id;
@@ -24,6 +27,8 @@ struct port {
 	struct rte_mempool *pool;
 	char interface[IF_NAMESIZE]; /* kernel interface behind it, or "" */
 	uint32_t interface_index, interface_mtu;
+	struct tap_end *tap;         /* or NULL */
+	struct memif_link *memif;    /* or NULL */
 	struct ring_link *link;
 	unsigned side;
 	char vdev[96];               /* name given to DPDK, or "" */
@@ -32,6 +37,12 @@ struct port {
 
 /* The EAL runs (eal_get). 0; -EINVAL, -ENODEV, -ENOMEM, -EBUSY, each after one log line. */
 int port_open(struct port **out, const struct device_string *d, const struct log *log);
+/* By the one thread that is in bursts on it, between two of them, every millisecond or so. */
+void port_tick(const struct port *p, uint64_t now_ns);
+/* Whether it is known that nobody is at the other end. The same thread. */
+bool port_is_down(const struct port *p);
+/* Takes out of the signals that a thread of the engine's is to block what the driver needs. */
+void port_let_through(const struct port *p, sigset_t *blocked);
 /* p may be NULL. No thread is in a burst on it. */
 void port_close(struct port *p);
 
