@@ -103,6 +103,7 @@ static const char *const counters[QP_COUNTER_COUNT] = {
 	[QP_COMPLETED_REQUESTS] = "completed_requests",
 	[QP_COMPLETED_RECEIVES] = "completed_receives",
 	[QP_DROPPED_PACKETS] = "dropped_packets",
+	[QP_SOURCE_PORT_CHANGES] = "source_port_changes",
 };
 
 const char *uroce_qp_counter_name(unsigned i)

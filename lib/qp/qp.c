@@ -128,6 +128,7 @@ void qp_reset(struct qp *q)
 	q->req.rd_atomic = 0;
 	q->req.is_probe_due = false;
 	q->dest_qpn = 0;
+	q->peer_port = 0;
 	/* what is posted is dropped without a completion (IBA vol. 1, 10.3.1.1) */
 	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
 	q->req.retired = q->req.taken;
@@ -332,12 +333,24 @@ static enum drop check_connection(const struct qp *q, const struct packet *p)
 	return DROP_NONE;
 }
 
+/* It may change, with the path for instance (annex A17: it is there for the network to spread flows), so nothing is dropped for it; but whoever forges packets does not know it. */
+static void note_source_port(struct qp *q, const struct packet *p, enum drop d)
+{
+	if (q->peer_port)
+		q->counter[QP_SOURCE_PORT_CHANGES]++;
+	if (d == DROP_NONE)
+		q->peer_port = p->udp_src_port;
+}
+
 enum drop qp_rx(struct qp *q, const struct packet *p)
 {
 	enum drop d = check_connection(q, p);
 	q->counter[QP_RX_PACKETS]++;
-	if (d == DROP_NONE)
+	if (d == DROP_NONE) {
 		d = p->op->flags & OPCODE_REQUEST ? resp_rx(q, p) : comp_rx(q, p);
+		if (__builtin_expect(p->udp_src_port != q->peer_port, 0))
+			note_source_port(q, p, d);
+	}
 	q->counter[QP_DROPPED_PACKETS] += d != DROP_NONE;
 	return d;
 }

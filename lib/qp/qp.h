@@ -110,6 +110,7 @@ struct qp {
 	uint8_t state;            /* enum abi_qp_state */
 	uint8_t mtu_log2;
 	uint16_t pkey;
+	uint16_t peer_port;       /* UDP source port of the last packet accepted, 0: none yet */
 	bool is_draining;         /* SQD, with WRs in flight */
 	bool is_flushing;         /* ERR: something posted may not have completed yet */
 	uint32_t qpn, dest_qpn;

@@ -78,6 +78,7 @@ static void lay_template(struct template *t, struct line *l)
 		fail("%s is no address", src);
 	gid_parse("10.0.0.1", &f.dst);
 	f.tos = (uint8_t)line_number(l, "tos", 0);
+	f.udp_src_port = (uint16_t)line_number(l, "sport", f.udp_src_port);
 	template_build(t, &f);
 }
 
