@@ -4,7 +4,8 @@
  * business.
  *
  * Invariants: an entry never moves and its chunk stays until the table goes; a live entry's key is not 0 and differs from every
- * other live key, a dead one's is 0; `recent` holds live entries only; resting + live entries are all that were ever taken.
+ * other live key, a dead one's is 0; `recent` holds live entries only; live entries, resting ones and those that wait to be drawn
+ * are all that were ever taken.
  *
  * IBA vol. 1, 10.6.2 and 10.6.3 (registration, access rights), 10.6.3.1 (remote write needs local write), 9.7.4.1.5 and 9.7.4.1.6
  * (R_Key, rights and bounds of a request). */
@@ -17,7 +18,7 @@
 enum {
 	CHUNK = 512,           /* entries; 32 KiB */
 	RECENT = 256,          /* power of two */
-	REST_MAX = 1024,       /* most frees that an index waits for before it is taken again */
+	REST_MAX = 1024,       /* most frees that an index waits for before it may be taken again, and most that are then drawn from; a power of two */
 	MR_MAX = 1 << 20,
 	INDEX_NONE = UINT32_MAX,
 };
@@ -33,17 +34,20 @@ _Static_assert(sizeof(struct entry) == 64, "one cache line");
 
 struct mr_table {
 	struct key_perm perm;      /* index -> upper 24 bits of the key */
-	struct key_perm low_perm;  /* serial number -> low 8 bits */
+	struct key_perm low_perm;  /* serial number -> noise: low 8 bits of the key, and which index */
 	/* Entries by upper key bits, filled by look-ups: these bits are a permutation's and so spread by themselves. Saves the
 	 * inversion of `perm` for every packet. */
 	struct entry **recent;
 	struct entry **chunk;
 	uint32_t taken;            /* indices ever used: below them every chunk exists */
 	uint32_t max;
-	uint32_t rest;             /* an index is taken again when more than so many rest */
+	uint32_t rest;             /* an index has rested when more than so many rest */
 	uint32_t count;
 	uint32_t serial;
 	uint32_t resting, rest_head, rest_tail;
+	/* Rested ones to draw from: taken in the order in which they were freed, they would come around in the same order for ever, and who has seen the keys of one round would know all but 8 bits of the next. */
+	uint32_t *drawn;
+	uint32_t drawable, draw_from; /* now, and at least before one is drawn: a power of two */
 };
 
 static const char *const verdict_name[MEM_VERDICT_COUNT] = {
@@ -72,9 +76,12 @@ int mr_table_new(struct mr_table **out, const uint8_t seed[24], uint32_t max)
 	t->max = max;
 	t->rest = max / 4 < REST_MAX ? max / 4 : REST_MAX;
 	t->rest_head = t->rest_tail = INDEX_NONE;
-	t->chunk = calloc((max + t->rest + CHUNK - 1) / CHUNK, sizeof(*t->chunk));
+	for (t->draw_from = 1; 2 * t->draw_from <= t->rest; t->draw_from *= 2)
+		;
+	t->chunk = calloc((max + t->rest + t->draw_from + CHUNK - 1) / CHUNK, sizeof(*t->chunk));
 	t->recent = calloc(RECENT, sizeof(*t->recent));
-	if (!t->chunk || !t->recent) {
+	t->drawn = calloc(t->draw_from, sizeof(*t->drawn));
+	if (!t->chunk || !t->recent || !t->drawn) {
 		mr_table_free(t);
 		return -ENOMEM;
 	}
@@ -95,6 +102,7 @@ void mr_table_free(struct mr_table *t)
 		free(t->chunk[i]);
 	free(t->chunk);
 	free(t->recent);
+	free(t->drawn);
 	free(t);
 }
 
@@ -115,17 +123,29 @@ static struct entry **recent_of(const struct mr_table *t, uint32_t key)
 
 /* ---- registration ---- */
 
-static struct entry *take_rested(struct mr_table *t)
+static uint32_t pop_rested(struct mr_table *t)
 {
-	struct entry *e = entry_at(t, t->rest_head);
-	t->rest_head = e->next_resting;
+	uint32_t index = t->rest_head;
+	t->rest_head = entry_at(t, index)->next_resting;
 	if (t->rest_head == INDEX_NONE)
 		t->rest_tail = INDEX_NONE;
 	t->resting--;
-	return e;
+	return index;
 }
 
-/* There are max + rest indices, so with fewer than max live and no more than `rest` resting one that was never used is left. */
+/* noise: 10 bits that nobody knows. NULL: too few have rested. */
+static struct entry *take_rested(struct mr_table *t, uint32_t noise)
+{
+	while (t->drawable < t->draw_from && t->resting > t->rest)
+		t->drawn[t->drawable++] = pop_rested(t);
+	if (t->drawable < t->draw_from || t->resting <= t->rest)
+		return NULL;
+	uint32_t *at = &t->drawn[noise & (t->draw_from - 1)], index = *at;
+	*at = pop_rested(t);
+	return entry_at(t, index);
+}
+
+/* There are max + rest + draw_from indices, so with fewer than max live, no more than `rest` resting and draw_from to be drawn, one that was never used is left. */
 static struct entry *take_unused(struct mr_table *t)
 {
 	uint32_t chunk = t->taken / CHUNK;
@@ -140,10 +160,9 @@ static struct entry *take_unused(struct mr_table *t)
 	return e;
 }
 
-static uint32_t make_key(struct mr_table *t, struct entry *e)
+static uint32_t make_key(struct mr_table *t, struct entry *e, uint8_t low)
 {
 	uint32_t upper = key_perm_apply(&t->perm, e->index);
-	uint8_t low = (uint8_t)(key_perm_apply(&t->low_perm, t->serial++ & 0xffffff) >> 8);
 	/* Not the one that a stale copy of this index's last key carries, and never key 0. */
 	while (low == e->low || (upper == 0 && low == 0))
 		low++;
@@ -171,10 +190,13 @@ int mr_register(struct mr_table *t, struct pd *pd, void *host, uint64_t iova, ui
 		return -EINVAL;
 	if (t->count == t->max)
 		return -ENOSPC;
-	struct entry *e = t->resting > t->rest ? take_rested(t) : take_unused(t);
+	uint32_t noise = key_perm_apply(&t->low_perm, t->serial++ & 0xffffff);
+	struct entry *e = take_rested(t, noise >> 14);
+	if (!e)
+		e = take_unused(t);
 	if (!e)
 		return -ENOMEM;
-	e->mr = (struct mr){ .iova = iova, .len = len, .host = host, .pd = pd, .key = make_key(t, e), .access = access, .kind = (uint8_t)kind };
+	e->mr = (struct mr){ .iova = iova, .len = len, .host = host, .pd = pd, .key = make_key(t, e, (uint8_t)noise), .access = access, .kind = (uint8_t)kind };
 	pd->refs++;
 	t->count++;
 	*out = &e->mr;
