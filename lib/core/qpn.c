@@ -11,9 +11,7 @@
 
 int qpn_table_init(struct qpn_table *t, uint32_t core_index, uint64_t seed)
 {
-	*t = (struct qpn_table){ .core_index = core_index, .mask = SLOTS_MIN - 1 };
-	if (!seed)
-		random_bytes(&seed, sizeof(seed));
+	*t = (struct qpn_table){ .core_index = core_index, .mask = SLOTS_MIN - 1, .is_replayed = seed != 0 };
 	rng_seed(&t->rng, seed);
 	t->slot = calloc(SLOTS_MIN, sizeof(*t->slot));
 	t->resting = calloc(QPN_RESTING, sizeof(*t->resting));
@@ -61,6 +59,18 @@ static bool is_reserved(uint32_t qpn)
 	return qpn <= 1 || qpn == 0xffffff;
 }
 
+/* From the kernel each: numbers that followed from one another would tell a peer, who sees some, which come next. */
+static int draw(struct qpn_table *t, uint32_t *n)
+{
+	if (t->is_replayed) {
+		*n = (uint32_t)rng_below(&t->rng, NUMBERS);
+		return 0;
+	}
+	int err = random_bytes(n, sizeof(*n));
+	*n &= NUMBERS - 1;
+	return err;
+}
+
 int qpn_take(struct qpn_table *t, struct qp *qp, uint32_t *qpn)
 {
 	if (t->count + QPN_RESTING >= NUMBERS / 2)
@@ -68,7 +78,10 @@ int qpn_take(struct qpn_table *t, struct qp *qp, uint32_t *qpn)
 	if (2 * (t->count + 1) > t->mask && grow(t))
 		return -ENOMEM;
 	for (;;) { /* at most half are taken: two draws on average */
-		uint32_t n = (uint32_t)rng_below(&t->rng, NUMBERS);
+		uint32_t n;
+		int err = draw(t, &n);
+		if (err)
+			return err;
 		*qpn = n << CORE_INDEX_BITS | t->core_index;
 		if (is_reserved(*qpn) || t->taken[n / 64] >> (n % 64) & 1)
 			continue;

@@ -3,6 +3,7 @@
 #ifndef UROCE_QPN_H
 #define UROCE_QPN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core.h"
@@ -21,14 +22,16 @@ struct qpn_table {
 	uint32_t *resting;     /* ring of numbers freed last */
 	uint32_t resting_next;
 	uint64_t *taken;       /* bitmap of all numbers in use or at rest, without the core's bits */
-	struct rng rng;
+	struct rng rng;        /* with is_replayed: everything follows from a test's seed */
+	bool is_replayed;
 	uint32_t core_index;
 };
 #define QPN_RESTING 4096u
 
+/* seed: 0, or a test's own. */
 int qpn_table_init(struct qpn_table *t, uint32_t core_index, uint64_t seed);
 void qpn_table_destroy(struct qpn_table *t);
-/* A new number for qp. 0, -ENOMEM, -ENOSPC. */
+/* A new number for qp. 0, -ENOMEM, -ENOSPC; -ENOSYS and the like when the kernel has no random numbers. */
 int qpn_take(struct qpn_table *t, struct qp *qp, uint32_t *qpn);
 void qpn_release(struct qpn_table *t, uint32_t qpn);
 
