@@ -33,7 +33,8 @@ enum abi_msg {
 #define ABI_TEXT_MAX 192u
 #define ABI_NAME_MAX 32u
 
-enum abi_service { ABI_SERVICE_RC, ABI_SERVICE_UC, ABI_SERVICE_UD };
+/* Values are those of enum service of wire/opcode.h. */
+enum abi_service { ABI_SERVICE_RC, ABI_SERVICE_UC, ABI_SERVICE_UD, ABI_SERVICES };
 
 /* Values are those of enum ibv_qp_state, enum ibv_mtu and enum ibv_qp_attr_mask. */
 enum abi_qp_state { ABI_QP_RESET, ABI_QP_INIT, ABI_QP_RTR, ABI_QP_RTS, ABI_QP_SQD, ABI_QP_SQE, ABI_QP_ERR, ABI_QP_STATES };

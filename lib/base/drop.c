@@ -63,6 +63,8 @@ static const struct {
 	[DROP_REMOTE_ACCESS]       = { "resp_remote_access_errors", "The key, range or rights do not allow the access; answered by a NAK." },
 	[DROP_REMOTE_OPERATION]    = { "resp_remote_op_errors", "The request failed on our side; answered by NAK remote operational error." },
 	[DROP_LOCAL_LENGTH]        = { "resp_local_length_error", "The SEND is longer than the receive WQE it met." },
+	[DROP_MESSAGE_INCOMPLETE]  = { "uc_incomplete_message", "Part of an unreliable message that lacks an earlier part; the message is dropped." },
+	[DROP_MESSAGE_OLD]         = { "uc_old_packets", "A packet of an unreliable connection from before what has come: late, or a duplicate." },
 
 	[DROP_ACK_GHOST]           = { "ack_of_unsent", "The acknowledged PSN was never sent." },
 	[DROP_ACK_OLD]             = { "ack_old", "The packet acknowledges nothing new." },

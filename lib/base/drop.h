@@ -62,6 +62,8 @@ enum drop {
 	DROP_REMOTE_ACCESS,       /* answered by NAK remote access error */
 	DROP_REMOTE_OPERATION,    /* answered by NAK remote operational error */
 	DROP_LOCAL_LENGTH,        /* a SEND longer than its receive WQE */
+	DROP_MESSAGE_INCOMPLETE,  /* UC: part of a message of which something is missing */
+	DROP_MESSAGE_OLD,         /* UC: from before what has come already */
 	/* requester */
 	DROP_ACK_GHOST,           /* acknowledges what was never sent */
 	DROP_ACK_OLD,             /* acknowledges nothing new */

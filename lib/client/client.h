@@ -149,6 +149,7 @@ struct uroce_qp {
 	struct uroce_cq *send_cq, *recv_cq;
 	void *user;
 	struct uroce_qp_cap cap;
+	enum uroce_service service;
 	uint32_t qpn;
 	uint32_t gid_index;  /* of the last uroce_qp_endpoint */
 	struct cq_queue in_send_cq, in_recv_cq;
@@ -159,6 +160,7 @@ struct uroce_qp {
 	uint64_t max_msg_bytes;
 	uint32_t doorbell;
 	uint32_t always_flags; /* enum abi_send_flag, set on every send */
+	uint32_t ops;          /* operations of its service, a bit 1 << enum uroce_opcode each */
 	_Atomic uint32_t state; /* enum uroce_qp_state, as far as this side knows */
 	_Alignas(CLIENT_LINE) struct post_queue sq;
 	_Alignas(CLIENT_LINE) struct post_queue rq;
@@ -210,6 +212,8 @@ int served_open(const struct client_log *log, const char *path, const struct ser
 	const struct session_ops **ops, void **session);
 /* dial.c: connects to a daemon's socket, which then is non-blocking. */
 int dial(const struct log *log, const char *path, unsigned ms, int *out);
+/* post.c: what a service can send, as struct uroce_qp.ops. */
+uint32_t post_ops(enum uroce_service service);
 /* flush.c: a QP's queues are among those of its CQs from flush_add to flush_remove. */
 void flush_add(struct uroce_qp *qp);
 void flush_remove(struct uroce_qp *qp);

@@ -46,6 +46,19 @@ static const uint8_t op_traits[8] = {
 };
 _Static_assert(ABI_OP_COUNT <= sizeof(op_traits), "op_traits is indexed by the low bits of an opcode");
 
+#define BIT(op) (1u << ABI_OP_##op)
+/* What each service has (IBA vol. 1, table 38). */
+static const uint32_t service_ops[] = {
+	[UROCE_RC] = (1u << ABI_OP_COUNT) - 1,
+	[UROCE_UC] = BIT(SEND) | BIT(SEND_WITH_IMM) | BIT(WRITE) | BIT(WRITE_WITH_IMM),
+};
+static const char *const service_names[] = { "RC", "UC" };
+
+uint32_t post_ops(enum uroce_service service)
+{
+	return service_ops[service];
+}
+
 /* ---- refusals: one line each, that says what would be right ---- */
 
 static uint64_t get_now_ns(void)
@@ -83,6 +96,9 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 	if (!traits)
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": there is no opcode %u; the last is %u", wr->wr_id,
 			(unsigned)wr->opcode, ABI_OP_COUNT - 1);
+	if (!(qp->ops >> wr->opcode & 1))
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %s has no opcode %u", wr->wr_id, service_names[qp->service],
+			(unsigned)wr->opcode);
 	if (wr->flags & ~(uint32_t)SEND_FLAGS)
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": flags 0x%x, known are 0x%x", wr->wr_id, wr->flags,
 			(unsigned)SEND_FLAGS);
@@ -148,7 +164,7 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 {
 	const uint32_t flags = wr->flags | qp->always_flags;
 	uint8_t traits;
-	if (unlikely((unsigned)wr->opcode >= ABI_OP_COUNT || wr->flags & ~(uint32_t)SEND_FLAGS || wr->num_sge > qp->sq.max_sge))
+	if (unlikely((unsigned)wr->opcode >= ABI_OP_COUNT || !(qp->ops >> wr->opcode & 1) || wr->flags & ~(uint32_t)SEND_FLAGS || wr->num_sge > qp->sq.max_sge))
 		return false;
 	traits = op_traits[wr->opcode];
 	wqe->wr_id = wr->wr_id;

@@ -9,6 +9,8 @@
 #include "client.h"
 #include "counters.h"
 
+_Static_assert(UROCE_RC == (int)ABI_SERVICE_RC && UROCE_UC == (int)ABI_SERVICE_UC, "services go to the engine as they are");
+
 /* ---- conversions ---- */
 
 uint8_t qp_client_mtu_code(uint32_t bytes)
@@ -131,7 +133,7 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	req.create_qp.pd = qp->pd->o.handle;
 	req.create_qp.send_cq = qp->send_cq->o.handle;
 	req.create_qp.recv_cq = qp->recv_cq->o.handle;
-	req.create_qp.service = ABI_SERVICE_RC;
+	req.create_qp.service = (uint32_t)qp->service;
 	req.create_qp.cap = (struct abi_qp_cap){ at_least_one(init->cap.max_send_wr), at_least_one(init->cap.max_recv_wr),
 		at_least_one(init->cap.max_send_sge), at_least_one(init->cap.max_recv_sge), init->cap.max_inline };
 	req.create_qp.signal_all = init->signal_all;
@@ -153,8 +155,8 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 
 static const char *refuse_init(const struct uroce_context *ctx, const struct uroce_qp_init *init)
 {
-	if (init->service != UROCE_RC)
-		return "the service is not UROCE_RC, the only one there is";
+	if ((unsigned)init->service > UROCE_UC)
+		return "the service is none of UROCE_RC and UROCE_UC";
 	if (!init->send_cq || !init->recv_cq)
 		return "send_cq and recv_cq are both needed (they may be the same)";
 	if (init->send_cq->o.ctx != ctx || init->recv_cq->o.ctx != ctx)
@@ -179,6 +181,8 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->user = init->user;
+	qp->service = init->service;
+	qp->ops = post_ops(init->service);
 	qp->page = ctx->page;
 	qp->life = ctx->life;
 	qp->doorbells = ctx->doorbells;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The usual way of an RC QP through INIT and RTR to RTS, with what the two programs told each other (IBA vol. 1, 11.2.5.2
+/* The usual way of a connected QP through INIT and RTR to RTS, with what the two programs told each other (IBA vol. 1, 11.2.5.2
  * and table 91). How they tell each other is theirs.
  * Invariant: each step names exactly the attributes that the table requires for it and the optional ones of RoCE, no others. */
 #include <errno.h>
@@ -9,15 +9,19 @@
 #include "psn.h"
 #include "random.h"
 
-#define INIT_MASK (UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS)
-#define RTR_MASK \
-	(UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC \
-		| UROCE_QP_MIN_RNR_TIMER)
-#define RTS_MASK \
-	(UROCE_QP_STATE | UROCE_QP_SQ_PSN | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC)
+/* In the order in which they are taken. */
+static const enum uroce_qp_state states[] = { UROCE_QP_INIT, UROCE_QP_RTR, UROCE_QP_RTS };
+#define STEPS (sizeof(states) / sizeof(states[0]))
+
+#define INIT_MASK (UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS)
+#define RTR_MASK (UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN)
+static const uint32_t masks[][STEPS] = {
+	[UROCE_RC] = { INIT_MASK, RTR_MASK | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
+		UROCE_QP_SQ_PSN | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC },
+	[UROCE_UC] = { INIT_MASK, RTR_MASK, UROCE_QP_SQ_PSN },
+};
 /* What the endpoints say is not to be said twice. */
-#define OVERRIDES \
-	((INIT_MASK | RTR_MASK | RTS_MASK) & ~(uint32_t)(UROCE_QP_STATE | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_SQ_PSN))
+#define FROM_ENDPOINTS (UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_SQ_PSN)
 
 static uint32_t get_least(uint32_t a, uint32_t b)
 {
@@ -73,7 +77,7 @@ static const char *refuse_endpoints(const struct uroce_qp *qp, const struct uroc
 	const struct uroce_endpoint *remote, uint32_t mask)
 {
 	static const struct uroce_gid none;
-	if (mask & ~OVERRIDES)
+	if (mask & (~(masks[qp->service][0] | masks[qp->service][1] | masks[qp->service][2]) | FROM_ENDPOINTS))
 		return "mask names an attribute that the endpoints give, or that connecting does not use";
 	if (local->qpn != qp->qpn)
 		return "the local endpoint is another QP's (local and remote swapped?)";
@@ -140,18 +144,10 @@ static void override(struct uroce_qp_attr *a, const struct uroce_qp_attr *with, 
 
 static int walk_to_rts(struct uroce_qp *qp, struct uroce_qp_attr *a)
 {
-	static const struct {
-		enum uroce_qp_state state;
-		uint32_t mask;
-	} steps[] = {
-		{ UROCE_QP_INIT, INIT_MASK },
-		{ UROCE_QP_RTR, RTR_MASK },
-		{ UROCE_QP_RTS, RTS_MASK },
-	};
 	int err = 0;
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !err; i++) {
-		a->state = steps[i].state;
-		err = qp_client_modify(qp, a, steps[i].mask);
+	for (size_t i = 0; i < STEPS && !err; i++) {
+		a->state = states[i];
+		err = qp_client_modify(qp, a, UROCE_QP_STATE | masks[qp->service][i]);
 	}
 	return err;
 }

@@ -69,6 +69,7 @@ static const struct {
 	[CAUSE_PEER_REQUEST] = { "the peer sent an invalid request", "{peer} sent an invalid request" },
 	[CAUSE_CQ_OVERRUN] = { "its CQ was full",
 		"its CQ was full: create it with room for every completion that can be outstanding" },
+	[CAUSE_WQE_SERVICE] = { "a work request has an operation that the QP's service does not have", NULL },
 	[CAUSE_RING_INDEX] = { "the ring's index was overwritten with an impossible value", NULL },
 	[CAUSE_ENGINE_GONE] = { "the engine ended before the work request did", NULL },
 };
@@ -104,6 +105,7 @@ static const char *const counters[QP_COUNTER_COUNT] = {
 	[QP_COMPLETED_RECEIVES] = "completed_receives",
 	[QP_DROPPED_PACKETS] = "dropped_packets",
 	[QP_SOURCE_PORT_CHANGES] = "source_port_changes",
+	[QP_TX_UNREACHABLE] = "tx_unreachable",
 };
 
 const char *uroce_qp_counter_name(unsigned i)

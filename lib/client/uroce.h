@@ -237,8 +237,14 @@ int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only);
 
 /* ---- queue pairs ---- */
 
-enum uroce_service { UROCE_RC }; /* reliable connection, IBA 9.7 */
-/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. */
+/* IBA 9.7 to 9.8. */
+enum uroce_service {
+	UROCE_RC, /* reliable connection */
+	UROCE_UC, /* unreliable connection: SEND and WRITE, nothing is acknowledged; a message is delivered whole, once at most and in
+		   * order, or not at all (of a WRITE then part may be there), and complete when it was handed to the port */
+};
+/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. UC goes to SQE when a send
+ * cannot be made (a key that is not granted): sends complete as flushed, receives go on, and UROCE_QP_RTS is the way back. */
 enum uroce_qp_state { UROCE_QP_RESET, UROCE_QP_INIT, UROCE_QP_RTR, UROCE_QP_RTS, UROCE_QP_SQD, UROCE_QP_SQE, UROCE_QP_ERR };
 /* Which members of struct uroce_qp_attr are meant. */
 enum uroce_qp_attr_mask {
@@ -302,7 +308,7 @@ struct uroce_qp_init {
 };
 
 /* Makes a QP, in RESET. What was granted, never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD and CQs of
- * different contexts, another service, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create
+ * different contexts, a service that there is not, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create
  * Queue Pair" */
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out);
 /* Its WRs end without completions, and completions that were not polled yet are removed from its CQs. The peer is not told.
@@ -335,11 +341,12 @@ struct uroce_endpoint {
 };
 /* This side's endpoint, with a random PSN: a new one each time. -EINVAL, -ENOENT: as uroce_query_gid. Any thread. */
 int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local);
-/* Takes the QP from RESET or INIT to RTS. Receives that the peer's first messages will need are to be posted before: go to
+/* Takes the QP (RC, UC) from RESET or INIT to RTS. Receives that the peer's first messages will need are to be posted before: go to
  * INIT by uroce_qp_modify, post, then connect.
  *   local, remote  both sides' endpoints; the lesser MTU is taken
  *   attr           NULL, or members to differ from the defaults (path MTU as above, timeout 14, retry_cnt 7, rnr_retry 7,
- *                  min_rnr_timer 12, all remote access, max_rd_atomic what the peer serves)
+ *                  min_rnr_timer 12, all remote access, max_rd_atomic what the peer serves); UC has no timeout, retries,
+ *                  RNR timer and READs
  *   mask           which members; not the state, PSNs or QPN, which are the endpoints'. UROCE_QP_AV: all of av, a dgid of
  *                  zeroes meaning remote's
  * The peer is not contacted. When a step is refused the QP stays in the state that it had reached, from where the call may
@@ -397,7 +404,7 @@ struct uroce_recv_wr {
 /* Posts n WRs, in order. Returns how many; less than n when the next one was not posted, and then nothing after it was. A
  * negative errno when the first was not:
  *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET), or the WR cannot be
- *            right: opcode, flags, number of SGEs, inline bytes, message over max_msg_bytes, atomic not of one SGE of 8
+ *            right: opcode (or none of the service), flags, number of SGEs, inline bytes, message over max_msg_bytes, atomic not of one SGE of 8
  *            bytes or at an address that is not a multiple of 8. One line in the log says which, for so many a second.
  *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
  *   -ENODEV  the engine is gone

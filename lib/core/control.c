@@ -261,7 +261,7 @@ static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi
 {
 	struct arenas *a = &k->arenas;
 	struct qp_init init = {
-		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
+		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
 		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .rq = arenas_at(a, p->rq.arena, p->rq.control_offset),
 		.sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .rq_slots = arenas_at(a, p->rq.arena, p->rq.slots_offset),
 		.sq_n = p->sq.slots, .rq_n = p->rq.slots, .sq_slot_bytes = p->sq.slot_bytes, .rq_slot_bytes = p->rq.slot_bytes,
@@ -293,8 +293,8 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -ENOENT, "no such %s", !pd ? "PD" : !send ? "send CQ" : "receive CQ");
 	if (send->cq.is_overrun || recv->cq.is_overrun)
 		return client_refuse(rep, -EINVAL, "the CQ has overrun; destroy it and make a larger one");
-	if (req->create_qp.service != ABI_SERVICE_RC)
-		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) is", req->create_qp.service);
+	if (req->create_qp.service > ABI_SERVICE_UC)
+		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) and UC (1) are", req->create_qp.service);
 	int rc = check_cap(&req->create_qp.cap, rep);
 	if (rc)
 		return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Modify QP: the table of transitions of IBA vol. 1, 11.2.5.2 (table 91) for RC, the checks of each attribute, and carrying it out. Owns q->attr. */
+/* Modify QP: the table of transitions of IBA vol. 1, 11.2.5.2 (table 91) for each service, the checks of each attribute, and carrying it out. Owns q->attr. */
 #include "modify.h"
 
 #include <errno.h>
@@ -12,50 +12,44 @@
 #include "resp.h"
 #include "retry.h"
 
-#define ALWAYS { true, 0, 0 }
+/* ---- which transitions there are ---- */
 
-const struct qp_transition qp_transitions[ABI_QP_STATES][ABI_QP_STATES] = {
-	[ABI_QP_RESET] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_INIT] = { true, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS, 0 },
-		[ABI_QP_ERR] = ALWAYS,
+#define ALWAYS { true, 0, 0 }
+/* From every state the QP can be taken to RESET and to ERR. */
+#define ENDS [ABI_QP_RESET] = ALWAYS, [ABI_QP_ERR] = ALWAYS
+#define RC_RTS_OPTIONAL (ABI_QP_ACCESS_FLAGS | ABI_QP_MIN_RNR_TIMER)
+
+const struct qp_transition qp_transitions[ABI_SERVICES][ABI_QP_STATES][ABI_QP_STATES] = {
+	[ABI_SERVICE_RC] = {
+		[ABI_QP_RESET] = { ENDS, [ABI_QP_INIT] = { true, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS, 0 } },
+		[ABI_QP_INIT] = { ENDS,
+			[ABI_QP_INIT] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS },
+			[ABI_QP_RTR] = { true, ABI_QP_AV | ABI_QP_PATH_MTU | ABI_QP_DEST_QPN | ABI_QP_RQ_PSN | ABI_QP_MAX_DEST_RD_ATOMIC | ABI_QP_MIN_RNR_TIMER, ABI_QP_ACCESS_FLAGS | ABI_QP_PKEY_INDEX } },
+		[ABI_QP_RTR] = { ENDS, [ABI_QP_RTS] = { true, ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY | ABI_QP_SQ_PSN | ABI_QP_MAX_QP_RD_ATOMIC, RC_RTS_OPTIONAL } },
+		[ABI_QP_RTS] = { ENDS, [ABI_QP_RTS] = { true, 0, RC_RTS_OPTIONAL }, [ABI_QP_SQD] = { true, 0, ABI_QP_EN_SQD_ASYNC_NOTIFY } },
+		[ABI_QP_SQD] = { ENDS,
+			[ABI_QP_RTS] = { true, 0, RC_RTS_OPTIONAL },
+			[ABI_QP_SQD] = { true, 0,
+				RC_RTS_OPTIONAL | ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_AV | ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY | ABI_QP_MAX_QP_RD_ATOMIC | ABI_QP_MAX_DEST_RD_ATOMIC } },
+		/* RC never enters SQE */
+		[ABI_QP_ERR] = { ENDS },
 	},
-	[ABI_QP_INIT] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_INIT] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS },
-		[ABI_QP_RTR] = { true,
-			ABI_QP_AV | ABI_QP_PATH_MTU | ABI_QP_DEST_QPN | ABI_QP_RQ_PSN | ABI_QP_MAX_DEST_RD_ATOMIC | ABI_QP_MIN_RNR_TIMER,
-			ABI_QP_ACCESS_FLAGS | ABI_QP_PKEY_INDEX },
-		[ABI_QP_ERR] = ALWAYS,
-	},
-	[ABI_QP_RTR] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_RTS] = { true,
-			ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY | ABI_QP_SQ_PSN | ABI_QP_MAX_QP_RD_ATOMIC,
-			ABI_QP_ACCESS_FLAGS | ABI_QP_MIN_RNR_TIMER },
-		[ABI_QP_ERR] = ALWAYS,
-	},
-	[ABI_QP_RTS] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS | ABI_QP_MIN_RNR_TIMER },
-		[ABI_QP_SQD] = { true, 0, ABI_QP_EN_SQD_ASYNC_NOTIFY },
-		[ABI_QP_ERR] = ALWAYS,
-	},
-	[ABI_QP_SQD] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS | ABI_QP_MIN_RNR_TIMER },
-		[ABI_QP_SQD] = { true, 0,
-			ABI_QP_ACCESS_FLAGS | ABI_QP_MIN_RNR_TIMER | ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_AV | ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY |
-			ABI_QP_MAX_QP_RD_ATOMIC | ABI_QP_MAX_DEST_RD_ATOMIC },
-		[ABI_QP_ERR] = ALWAYS,
-	},
-	/* RC never enters SQE */
-	[ABI_QP_ERR] = {
-		[ABI_QP_RESET] = ALWAYS,
-		[ABI_QP_ERR] = ALWAYS,
+	[ABI_SERVICE_UC] = {
+		[ABI_QP_RESET] = { ENDS, [ABI_QP_INIT] = { true, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS, 0 } },
+		[ABI_QP_INIT] = { ENDS,
+			[ABI_QP_INIT] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_ACCESS_FLAGS },
+			[ABI_QP_RTR] = { true, ABI_QP_AV | ABI_QP_PATH_MTU | ABI_QP_DEST_QPN | ABI_QP_RQ_PSN, ABI_QP_ACCESS_FLAGS | ABI_QP_PKEY_INDEX } },
+		[ABI_QP_RTR] = { ENDS, [ABI_QP_RTS] = { true, ABI_QP_SQ_PSN, ABI_QP_ACCESS_FLAGS } },
+		[ABI_QP_RTS] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS }, [ABI_QP_SQD] = { true, 0, ABI_QP_EN_SQD_ASYNC_NOTIFY } },
+		[ABI_QP_SQD] = { ENDS,
+			[ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS },
+			[ABI_QP_SQD] = { true, 0, ABI_QP_ACCESS_FLAGS | ABI_QP_PKEY_INDEX | ABI_QP_AV } },
+		[ABI_QP_SQE] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS } },
+		[ABI_QP_ERR] = { ENDS },
 	},
 };
 
+static const char *const service_names[ABI_SERVICES] = { "RC", "UC", "UD" };
 static const char *const state_names[ABI_QP_STATES] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
 const char *qp_state_name(uint32_t state)
@@ -92,10 +86,10 @@ static const char *list_attrs(uint32_t mask, char *to, uint32_t len)
 static int check_transition(const struct qp *q, uint32_t to, uint32_t mask, char *text, uint32_t len)
 {
 	char names[128];
-	const struct qp_transition *t = &qp_transitions[q->state][to];
+	const struct qp_transition *t = &qp_transitions[q->service][q->state][to];
 	uint32_t given = mask & ~(uint32_t)(ABI_QP_STATE | ABI_QP_CUR_STATE);
 	if (!t->is_valid)
-		return refuse(text, len, -EINVAL, "QP 0x%x: no transition from %s to %s for RC", q->qpn, qp_state_name(q->state), qp_state_name(to));
+		return refuse(text, len, -EINVAL, "QP 0x%x: no transition from %s to %s for %s", q->qpn, qp_state_name(q->state), qp_state_name(to), service_names[q->service]);
 	if (t->required & ~given)
 		return refuse(text, len, -EINVAL, "QP 0x%x: %s to %s also needs %s", q->qpn, qp_state_name(q->state), qp_state_name(to), list_attrs(t->required & ~given, names, sizeof(names)));
 	if (given & ~(t->required | t->optional))
@@ -218,6 +212,8 @@ static void enter_state(struct qp *q, uint32_t to)
 		qp_enter_error(q);
 		return;
 	}
+	if (from == ABI_QP_SQE)
+		req_leave_send_error(q);
 	q->state = (uint8_t)to;
 	if (from == to)
 		return;

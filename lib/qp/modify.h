@@ -9,8 +9,8 @@ struct qp_transition {
 	bool is_valid;
 	uint32_t required, optional; /* enum abi_qp_attr_mask, ABI_QP_STATE and CUR_STATE apart */
 };
-/* [from][to], for RC. */
-extern const struct qp_transition qp_transitions[ABI_QP_STATES][ABI_QP_STATES];
+/* [service][from][to]. */
+extern const struct qp_transition qp_transitions[ABI_SERVICES][ABI_QP_STATES][ABI_QP_STATES];
 
 /* What the port and device allow. */
 struct modify_limits {

@@ -17,6 +17,8 @@
 
 #define IN_A_ROW 8u
 
+_Static_assert(SERVICE_RC == (int)ABI_SERVICE_RC && SERVICE_UC == (int)ABI_SERVICE_UC && SERVICE_UD == (int)ABI_SERVICE_UD, "a QP's service is the service of its packets");
+
 static const struct failure flushed = { ABI_WC_WR_FLUSH_ERR, CAUSE_FLUSHED };
 
 struct wr *wr_alloc(struct qp_env *env, uint32_t body_bytes)
@@ -39,7 +41,7 @@ int qp_new(struct qp **out, const struct qp_init *init)
 	if (!q)
 		return -ENOMEM;
 	*q = (struct qp){
-		.env = init->env, .group = init->group, .pd = init->pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq, .qpn = init->qpn, .cap = init->cap, .cookie = init->cookie,
+		.env = init->env, .group = init->group, .pd = init->pd, .send_cq = init->send_cq, .recv_cq = init->recv_cq, .service = (uint8_t)init->service, .qpn = init->qpn, .cap = init->cap, .cookie = init->cookie,
 		.pkey = 0xffff, .mtu_log2 = 8,
 		.req = { .sq = init->sq, .slots = init->sq_slots, .mask = init->sq_n - 1, .slot_bytes = init->sq_slot_bytes, .is_signal_all = init->signal_all,
 			.max_sge = (uint8_t)init->cap.max_send_sge, .max_inline = (uint16_t)init->cap.max_inline, .segment_psns = init->env->window_packets / 2 },
@@ -64,6 +66,7 @@ static void forget_wrs(struct qp *q)
 		wr_free(q->env, w, w->is_large);
 	}
 	resp_reset(q, psn_make(0));
+	recv_forget(&q->rq, q->env);
 	reply_reset(q);
 }
 
@@ -219,15 +222,17 @@ static uint32_t flush_receives(struct qp *q, uint32_t most)
 	return n;
 }
 
-/* Everything posted, now and later, completes flushed: sends, then receives. */
+/* ERR: everything posted, now and later, completes flushed: sends, then receives. SQE: sends. Later: those that were posted in SQE. */
 uint32_t qp_flush(struct qp *q)
 {
 	uint32_t n = req_flush(q, QP_FLUSH_PIECE);
-	n += flush_receives(q, QP_FLUSH_PIECE - n);
+	if (q->state == ABI_QP_ERR)
+		n += flush_receives(q, QP_FLUSH_PIECE - n);
 	if (n == QP_FLUSH_PIECE)
 		return n;
 	q->is_flushing = false;
-	q->env->on_sq_idle(q->env, q);
+	if (!qp_can_send(q))
+		q->env->on_sq_idle(q->env, q);
 	return n;
 }
 
@@ -270,6 +275,17 @@ static void record_error(struct qp *q, struct failure f, uint64_t wr_id)
 	memcpy(e->peer, q->attr.av.dgid, sizeof(e->peer));
 }
 
+/* What a send error of UC and UD leads to (IBA vol. 1, 10.3.1.6): everything in the SQ is flushed, now and until the program goes back to RTS; the responder does not notice. */
+static void enter_send_error(struct qp *q)
+{
+	struct psn next = q->flight.frontier;
+	q->state = ABI_QP_SQE;
+	q->is_draining = false;
+	start_flushing(q);
+	qp_flush(q);
+	inflight_init(&q->flight, next);
+}
+
 void qp_fail_send(struct qp *q, struct failure f)
 {
 	struct wr *w = q->flight.oldest;
@@ -280,7 +296,10 @@ void qp_fail_send(struct qp *q, struct failure f)
 		qp_complete_send(q, inflight_retire(&q->flight), f);
 		req_free_slots(q);
 	}
-	qp_enter_error(q);
+	if (q->service == SERVICE_RC)
+		qp_enter_error(q);
+	else
+		enter_send_error(q);
 }
 
 void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event)
@@ -310,7 +329,7 @@ void qp_on_cq_overrun(struct qp *q)
 
 void qp_on_doorbell(struct qp *q)
 {
-	if (q->state == ABI_QP_ERR) {
+	if (q->state == ABI_QP_ERR || q->state == ABI_QP_SQE) {
 		start_flushing(q);
 	} else if (q->state != ABI_QP_RESET) {
 		qp_wake(q);
@@ -320,7 +339,7 @@ void qp_on_doorbell(struct qp *q)
 /* Peer, partition and service: what makes a packet one of this connection's (IBA vol. 1, 9.6.1; annex A17.5). */
 static enum drop check_connection(const struct qp *q, const struct packet *p)
 {
-	if (p->op->service != SERVICE_RC)
+	if (p->op->service != q->service)
 		return p->op->service == SERVICE_CNP ? DROP_CNP : DROP_QP_SERVICE;
 	if (!q->has_ah)
 		return DROP_QP_STATE;

@@ -23,6 +23,7 @@ struct req {
 	uint32_t mask, slot_bytes;
 	uint32_t taken;           /* SQ index of the next WQE to take */
 	uint32_t retired;         /* what engine_index says */
+	uint32_t flush_end;       /* in RTS, while is_flushing: WQEs before it were posted in SQE */
 	uint32_t segment_psns;    /* a READ is requested in pieces of so many responses, a power of two */
 	uint32_t rd_atomic;       /* how many */
 	uint8_t max_sge;
@@ -97,6 +98,7 @@ struct recv_queue {
 	uint32_t retired;         /* what engine_index says: completed, in the order in which they were taken */
 	uint8_t max_sge;
 	const struct pd *pd;      /* whose keys its SGEs are */
+	struct recv_wr *returned; /* taken, and given back by a message that came to nothing */
 };
 
 struct qp {
@@ -108,11 +110,12 @@ struct qp {
 	bool is_looking;          /* SQ: no doorbell needed */
 	bool is_lingering;        /* idle, and looked at all the same for a while */
 	uint8_t state;            /* enum abi_qp_state */
+	uint8_t service;          /* enum service: RC, UC */
 	uint8_t mtu_log2;
 	uint16_t pkey;
 	uint16_t peer_port;       /* UDP source port of the last packet accepted, 0: none yet */
 	bool is_draining;         /* SQD, with WRs in flight */
-	bool is_flushing;         /* ERR: something posted may not have completed yet */
+	bool is_flushing;         /* ERR, SQE and after it: something posted is to be flushed */
 	uint32_t qpn, dest_qpn;
 	struct qp_env *env;
 	struct inflight flight;
@@ -143,6 +146,7 @@ struct qp_init {
 	struct qp_group *group; /* outlives the QP */
 	struct pd *pd;
 	struct cq *send_cq, *recv_cq;
+	enum abi_service service;
 	uint32_t qpn;
 	struct abi_qp_cap cap;
 	struct abi_ring *sq, *rq;
@@ -172,7 +176,7 @@ static inline bool qp_has_late_ack(const struct qp *q)
 {
 	return q->out.is_ack_due && q->env->round - q->out.ack_round < ACK_ROUNDS;
 }
-/* ERR, while q->is_flushing: completes a piece of what is posted, so that a long queue keeps nobody waiting. How many; fewer than QP_FLUSH_PIECE: nothing is left. */
+/* While q->is_flushing: completes a piece of what is posted, so that a long queue keeps nobody waiting. How many; fewer than QP_FLUSH_PIECE: nothing is left. */
 #define QP_FLUSH_PIECE 32u
 uint32_t qp_flush(struct qp *q);
 /* Its SQ has, or may have, new WQEs. */
@@ -236,7 +240,7 @@ struct failure {
 };
 /* RESET: forgets everything, returns the rings to empty. */
 void qp_reset(struct qp *q);
-/* The requester failed: the oldest WR completes with f, everything else is flushed, the QP goes to ERR. */
+/* The requester failed: the oldest WR completes with f, everything else of the SQ is flushed, the QP goes to ERR; a UC QP to SQE, where receives go on. */
 void qp_fail_send(struct qp *q, struct failure f);
 /* The responder failed: the receive in progress, if any, completes with f (flushed when f.status is 0); the QP goes to ERR with this async event. */
 void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event);

@@ -8,6 +8,11 @@
 
 enum recv_result recv_take(struct recv_queue *rq, struct qp_env *env, struct recv_wr **out)
 {
+	if (rq->returned) {
+		*out = rq->returned;
+		rq->returned = rq->returned->next;
+		return RECV_OK;
+	}
 	uint32_t posted = ring_posted(rq->ring, rq->taken);
 	if (!posted)
 		return RECV_NONE;
@@ -43,6 +48,21 @@ void recv_free_slots(struct recv_queue *rq)
 {
 	/* release: the slots have been read before they are given back */
 	atomic_store_explicit(&rq->ring->engine_index, rq->retired, memory_order_release);
+}
+
+void recv_return(struct recv_queue *rq, struct recv_wr *r)
+{
+	r->next = rq->returned;
+	rq->returned = r;
+}
+
+void recv_forget(struct recv_queue *rq, struct qp_env *env)
+{
+	while (rq->returned) {
+		struct recv_wr *r = rq->returned;
+		rq->returned = r->next;
+		recv_free(env, r);
+	}
 }
 
 void recv_free(struct qp_env *env, struct recv_wr *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The requester: takes WQEs out of the SQ, checks them, gives them PSNs and cuts them into packets. Owns q->flight's sending side and q->req. Does not own what comes back (comp.c) or when
- * something is sent again (retry.c). IBA vol. 1, 9.7.2 (PSNs), 9.7.3 (requests), 9.7.7.2 (credits, fence), 10.8.3.3 (ordering).
+ * something is sent again (retry.c). IBA vol. 1, 9.7.2 (PSNs), 9.7.3 (requests), 9.7.7.2 (credits, fence), 9.8.2 (UC: what has been sent is done), 10.8.3.3 (ordering).
  *
  * Invariant: a packet is built from the private wr alone, so a retransmission carries what the first transmission did unless the program changed its own buffer.
  * A READ is requested in segments of at most half the window, each a READ request of its own on the wire: responses in flight are then bounded like everything else. */
@@ -10,14 +10,21 @@
 #include "hostile.h"
 #include "retry.h"
 
+#define LOST_AT_ONCE 32u      /* messages to a peer that cannot be reached, */
+#define LOST_PAUSE_NS 100000u /* and how long until the next ones: there is nothing that would slow them */
+
+/* Services that have an operation (IBA vol. 1, table 38). */
+#define RELIABLE (1 << SERVICE_RC)
+#define CONNECTED (RELIABLE | 1 << SERVICE_UC)
+
 const struct wr_kind wr_kinds[ABI_OP_COUNT] = {
-	[ABI_OP_SEND] = { "SEND", MESSAGE_SEND, ABI_WC_SEND, .has_payload = true, .takes_receive = true },
-	[ABI_OP_SEND_WITH_IMM] = { "SEND WITH IMMEDIATE", MESSAGE_SEND, ABI_WC_SEND, .has_payload = true, .takes_receive = true, .has_imm = true },
-	[ABI_OP_WRITE] = { "WRITE", MESSAGE_WRITE, ABI_WC_WRITE, .has_payload = true },
-	[ABI_OP_WRITE_WITH_IMM] = { "WRITE WITH IMMEDIATE", MESSAGE_WRITE, ABI_WC_WRITE, .has_payload = true, .takes_receive = true, .has_imm = true },
-	[ABI_OP_READ] = { "READ", MESSAGE_READ_REQUEST, ABI_WC_READ, .has_response = true },
-	[ABI_OP_COMPARE_SWAP] = { "COMPARE SWAP", MESSAGE_COMPARE_SWAP, ABI_WC_COMPARE_SWAP, .has_response = true },
-	[ABI_OP_FETCH_ADD] = { "FETCH ADD", MESSAGE_FETCH_ADD, ABI_WC_FETCH_ADD, .has_response = true },
+	[ABI_OP_SEND] = { "SEND", MESSAGE_SEND, ABI_WC_SEND, CONNECTED, .has_payload = true, .takes_receive = true },
+	[ABI_OP_SEND_WITH_IMM] = { "SEND WITH IMMEDIATE", MESSAGE_SEND, ABI_WC_SEND, CONNECTED, .has_payload = true, .takes_receive = true, .has_imm = true },
+	[ABI_OP_WRITE] = { "WRITE", MESSAGE_WRITE, ABI_WC_WRITE, CONNECTED, .has_payload = true },
+	[ABI_OP_WRITE_WITH_IMM] = { "WRITE WITH IMMEDIATE", MESSAGE_WRITE, ABI_WC_WRITE, CONNECTED, .has_payload = true, .takes_receive = true, .has_imm = true },
+	[ABI_OP_READ] = { "READ", MESSAGE_READ_REQUEST, ABI_WC_READ, RELIABLE, .has_response = true },
+	[ABI_OP_COMPARE_SWAP] = { "COMPARE SWAP", MESSAGE_COMPARE_SWAP, ABI_WC_COMPARE_SWAP, RELIABLE, .has_response = true },
+	[ABI_OP_FETCH_ADD] = { "FETCH ADD", MESSAGE_FETCH_ADD, ABI_WC_FETCH_ADD, RELIABLE, .has_response = true },
 };
 
 static const struct failure no_failure;
@@ -28,6 +35,8 @@ static const struct failure no_failure;
 static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w, uint64_t bytes)
 {
 	const struct wr_kind *k = &wr_kinds[w->opcode];
+	if (!(k->services >> q->service & 1))
+		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SERVICE };
 	if ((w->flags & ABI_SEND_INLINE) && !k->has_payload)
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_INLINE };
 	if (bytes > MESSAGE_MAX_BYTES)
@@ -179,7 +188,7 @@ uint32_t req_flush(struct qp *q, uint32_t most)
 	uint32_t n = 0;
 	while (f->oldest)
 		qp_complete_send(q, inflight_retire(f), flushed);
-	uint32_t posted = ring_posted(r->sq, r->taken);
+	uint32_t posted = qp_can_send(q) ? r->flush_end - r->taken : ring_posted(r->sq, r->taken);
 	if (!ring_is_possible(posted, r->mask + 1, 0)) { /* nothing of it can be told from what was never posted */
 		q->env->bad_indices++;
 		r->taken = r->retired = r->taken + posted;
@@ -194,6 +203,13 @@ uint32_t req_flush(struct qp *q, uint32_t most)
 	}
 	req_free_slots(q);
 	return n;
+}
+
+void req_leave_send_error(struct qp *q)
+{
+	uint32_t posted = ring_posted(q->req.sq, q->req.taken);
+	q->req.flush_end = q->req.taken + posted;
+	q->is_flushing = posted != 0;
 }
 
 /* ---- building packets ---- */
@@ -239,7 +255,7 @@ static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask
 		n = mtu;
 	unsigned flags = (is_first ? OPCODE_FIRST : 0) | (is_last ? OPCODE_LAST : 0) | (is_last && k->has_imm ? OPCODE_IMMEDIATE : 0);
 	struct bth b;
-	fill_bth(q, &b, opcode_find(SERVICE_RC, k->message, flags), psn_add(w->first, offset));
+	fill_bth(q, &b, opcode_find(q->service, k->message, flags), psn_add(w->first, offset));
 	b.ack_request = ask;
 	b.solicited = is_last && (w->flags & ABI_SEND_SOLICITED) && k->takes_receive;
 	unsigned pad = -n & 3;
@@ -361,11 +377,41 @@ static bool find_work(struct qp *q)
 		check_drained(q);
 		return false;
 	}
+	if (q->is_flushing) /* what was posted in SQE is not sent */
+		return false;
 	if (take_wqe(q))
 		return true;
 	if (q->state == ABI_QP_RTS)
 		q->env->on_sq_idle(q->env, q);
 	return false;
+}
+
+/* An unreliable packet is done with when it is sent: its WR completes with its last one. */
+static void settle_sent(struct qp *q)
+{
+	struct inflight *f = &q->flight;
+	if (!psn_is_equal(f->next, wr_end(f->oldest))) {
+		inflight_acked(f, f->next);
+		return;
+	}
+	qp_complete_send(q, inflight_retire(f), no_failure);
+	req_free_slots(q);
+}
+
+/* Nobody answers for the next hop: an unreliable message is lost there as it would be further on, and that is no error of this QP's. */
+static void lose_unreachable(struct qp *q)
+{
+	struct inflight *f = &q->flight;
+	for (unsigned n = 0; n < LOST_AT_ONCE && find_work(q); n++) {
+		if (f->cursor->error_status) {
+			qp_fail_send(q, (struct failure){ f->cursor->error_status, f->cursor->error_cause });
+			return;
+		}
+		inflight_sent(f, f->cursor->psns - f->cursor_psn);
+		q->counter[QP_TX_UNREACHABLE]++;
+		settle_sent(q);
+	}
+	retry_pause(q, LOST_PAUSE_NS);
 }
 
 static bool is_path_ready(struct qp *q)
@@ -374,7 +420,10 @@ static bool is_path_ready(struct qp *q)
 		return true;
 	if (q->ah.state == AH_RESOLVING)
 		return false;
-	qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
+	if (q->service == SERVICE_RC)
+		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
+	else
+		lose_unreachable(q);
 	return false;
 }
 
@@ -408,8 +457,9 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 		return 0;
 	struct wr *w = f->cursor;
 	uint32_t psns = count_segment(q, w, f->cursor_psn), len = 0;
-	/* an answer at least four times a window, so that the window moves */
-	bool asks = f->cursor_psn + psns == w->psns || ((f->cursor_psn + 1) & (q->env->window_packets / 4 - 1)) == 0 || is_out_of_credit(q, w);
+	/* an answer at least four times a window, so that the window moves; UC has none (known-bugs 31) */
+	bool is_reliable = q->service == SERVICE_RC;
+	bool asks = is_reliable && (f->cursor_psn + psns == w->psns || ((f->cursor_psn + 1) & (q->env->window_packets / 4 - 1)) == 0 || is_out_of_credit(q, w));
 	if (!w->error_status) {
 		if (is_blocked(q, w, psns))
 			return 0;
@@ -426,6 +476,10 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 		q->req.rd_atomic++;
 	inflight_sent(f, psns);
 	q->counter[QP_TX_PACKETS]++;
+	if (!is_reliable) {
+		settle_sent(q);
+		return len;
+	}
 	q->counter[QP_RETRANSMITTED_PACKETS] += is_again;
 	retry_on_sent(q, psn, asks, is_again);
 	return len;

@@ -183,7 +183,12 @@ bool retry_take_rnr(struct qp *q, uint8_t code)
 	if (r->rnrs < UINT8_MAX)
 		r->rnrs++;
 	r->rto_at = r->probe_at = 0;
-	r->rnr_until = q->env->now_ns + rnr_timer_ns[code & 31];
-	arm(q);
+	retry_pause(q, rnr_timer_ns[code & 31]);
 	return true;
+}
+
+void retry_pause(struct qp *q, uint64_t ns)
+{
+	q->retry.rnr_until = q->env->now_ns + ns;
+	arm(q);
 }

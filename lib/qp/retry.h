@@ -22,6 +22,8 @@ void retry_on_probe_sent(struct qp *q);
 bool retry_take(struct qp *q, enum wc_cause cause);
 /* An RNR NAK with this timer code; false: rnr_retry is used up, and the QP has failed. */
 bool retry_take_rnr(struct qp *q, uint8_t code);
+/* Nothing is sent for so long. */
+void retry_pause(struct qp *q, uint64_t ns);
 static inline bool retry_is_waiting(const struct qp *q)
 {
 	return q->retry.rnr_until != 0;

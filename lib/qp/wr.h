@@ -49,6 +49,7 @@ struct wr_kind {
 	const char *name;
 	uint8_t message;       /* enum message */
 	uint8_t wc_opcode;     /* enum abi_wc_opcode */
+	uint8_t services;      /* that have it, a bit 1 << enum service each */
 	bool has_imm;
 	bool has_payload;      /* carries bytes from the requester */
 	bool has_response;     /* READ or atomic: completed by a response, limited by max_rd_atomic */
@@ -73,13 +74,14 @@ static inline struct psn wr_end(const struct wr *w)
 
 /* A receive WQE from the moment a message takes it until its completion. */
 struct recv_wr {
+	struct recv_wr *next;  /* when it was returned to its source */
 	uint64_t wr_id;
-	uint64_t room; /* sum of its SGEs */
+	uint64_t room;         /* sum of its SGEs */
 	uint32_t num_sge;
 	bool is_large;
 	struct abi_sge sge[3];
 };
 _Static_assert(sizeof(struct recv_wr) <= sizeof(struct wr), "shares the slab of small WRs");
-_Static_assert(ABI_MAX_SGE * sizeof(struct abi_sge) + 24 <= WR_LARGE_BYTES, "and of large ones");
+_Static_assert(ABI_MAX_SGE * sizeof(struct abi_sge) + 32 <= WR_LARGE_BYTES, "and of large ones");
 
 #endif

@@ -62,7 +62,7 @@ static void test_qp_create(void **state)
 	assert_int_equal(req->create_qp.signal_all, 0);
 	uroce_qp_cap(x.qp, &cap);
 	assert_int_equal(cap.max_recv_wr, 5);
-	init.service = (enum uroce_service)1;
+	init.service = (enum uroce_service)99;
 	assert_int_equal(uroce_qp_create(x.pd, &init, &qp), -EINVAL);
 	init = (struct uroce_qp_init){ .send_cq = x.cq };
 	assert_int_equal(uroce_qp_create(x.pd, &init, &qp), -EINVAL);
@@ -123,7 +123,8 @@ static void test_counters(void **state)
 	static const char *const names[] = { "tx_packets", "tx_bytes", "rx_packets", "rx_bytes", "retransmitted_packets",
 		"local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "rnr_nak_retry_err", "out_of_sequence",
 		"duplicate_request", "rnr_nak_sent", "tail_probes", "acks_sent", "naks_sent", "acks_received",
-		"completed_requests", "completed_receives", "dropped_packets", "source_port_changes" };
+		"completed_requests", "completed_receives", "dropped_packets", "source_port_changes",
+		"tx_unreachable" };
 	struct fixture x = open_qp();
 	uint64_t value[32] = { 0 };
 	assert_int_equal(sizeof(names) / sizeof(names[0]), QP_COUNTER_COUNT);

@@ -107,7 +107,7 @@ void raw_connect(struct raw_client *c, const struct raw_qp *q, const char *peer,
 		.access = MEM_ACCESS_ALL, .min_rnr_timer = 1 };
 	memcpy(modify.modify_qp.attr.av.dgid, gid.b, 16);
 	for (uint32_t from = ABI_QP_RESET; from < ABI_QP_RTS; from++) {
-		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[from][from + 1].required;
+		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[ABI_SERVICE_RC][from][from + 1].required;
 		modify.modify_qp.attr.state = (uint8_t)(from + 1);
 		must_ask(c, &modify);
 	}

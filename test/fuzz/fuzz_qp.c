@@ -28,6 +28,7 @@ struct input {
 
 struct side {
 	struct uroce_qp *qp;
+	enum uroce_service service;
 	uint32_t qpn;
 	uint64_t posted_sends, posted_receives;     /* wr_id of the next */
 	uint64_t completed_sends, completed_receives; /* least wr_id that may complete next */
@@ -130,6 +131,16 @@ static void open_memory(struct world *w)
 	}
 }
 
+static const struct {
+	uint32_t init, rtr, rts;                 /* attributes of each step */
+	uint8_t first_opcode, opcodes, last_operation;
+} services[] = {
+	[UROCE_RC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
+		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 24, UROCE_OP_FETCH_ADD },
+	[UROCE_UC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_SQ_PSN, 0x20, 12, UROCE_OP_WRITE_WITH_IMM },
+};
+#define SERVICES (sizeof(services) / sizeof(services[0]))
+
 /* Through INIT and RTR to RTS, with attributes from the input. */
 static void connect_qp(struct world *w, struct side *s)
 {
@@ -141,20 +152,20 @@ static void connect_qp(struct world *w, struct side *s)
 		.min_rnr_timer = 1, .timeout = a >> 4 & 7, .retry_cnt = b & 3, .rnr_retry = b >> 2 & 7,
 	};
 	memcpy(attr.av.dgid.raw, peer.b, 16);
-	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS));
+	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | services[s->service].init));
 	attr.state = UROCE_QP_RTR;
-	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER));
+	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | services[s->service].rtr));
 	attr.state = UROCE_QP_RTS;
 	if (b & 0x80) /* stays in RTR */
 		return;
-	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC));
+	must(uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | services[s->service].rts));
 }
 
 /* false: refused, since a CQ has overrun. */
 static bool create_qp(struct world *w, struct side *s)
 {
-	struct uroce_qp_init init = { .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 16, 16, 4, 4, 64 } };
-	*s = (struct side){ 0 };
+	*s = (struct side){ .service = take(w) % SERVICES };
+	struct uroce_qp_init init = { .service = s->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 16, 16, 4, 4, 64 } };
 	if (uroce_qp_create(w->pd[0], &init, &s->qp))
 		return false;
 	s->qpn = uroce_qp_num(s->qp);
@@ -227,6 +238,8 @@ static uint8_t *write_extensions(struct world *w, const struct opcode *op, uint3
 		uint32_t key = pick_key(w, w->rkey);
 		at = reth_write(at, va, key, pick_dlen(w, payload));
 	}
+	if (op->flags & OPCODE_DETH)
+		at = deth_write(at, take(w), take(w));
 	if (op->flags & OPCODE_AETH) {
 		uint8_t syndrome = take(w);
 		at = aeth_write(at, syndrome, take(w));
@@ -247,7 +260,8 @@ static uint8_t *write_extensions(struct world *w, const struct opcode *op, uint3
 static void step_packet(struct world *w, struct side *s)
 {
 	static const struct template_fields fields = { .dmac = { 2, 0, 0, 0, 0, 1 }, .smac = { 2, 0, 0, 0, 0, 2 }, .vlan = VLAN_NONE, .ttl = 64, .udp_src_port = 0xc000 };
-	const struct opcode *op = opcode_of(take(w) % 24);
+	uint8_t byte = take(w); /* mostly of the service */
+	const struct opcode *op = opcode_of(byte & 0x80 ? byte & 0x7f : services[s->service].first_opcode + byte % services[s->service].opcodes);
 	if (!op)
 		return;
 	uint8_t flags = take(w);
@@ -288,7 +302,7 @@ static void step_send(struct world *w, struct side *s)
 {
 	struct uroce_sge sge[4];
 	uint8_t op = take(w), flags = take(w);
-	struct uroce_send_wr wr = { .wr_id = s->posted_sends, .sg_list = sge, .opcode = op % 7, .flags = flags & 0xb, .remote_addr = 0x7000, .rkey = 0x1234, .compare_add = 1, .swap = 2 };
+	struct uroce_send_wr wr = { .wr_id = s->posted_sends, .sg_list = sge, .opcode = op % (services[s->service].last_operation + 1u), .flags = flags & 0xb, .remote_addr = 0x7000, .rkey = 0x1234, .compare_add = 1, .swap = 2 };
 	wr.num_sge = pick_sges(w, sge);
 	if (wr.opcode >= UROCE_OP_COMPARE_SWAP) {
 		sge[0].addr = MEMORY_VA;
@@ -346,6 +360,7 @@ static void check_frame(const struct world *w, uint32_t len)
 	if (p.kind != PACKET_ROCE)
 		return;
 	check_true(packet_is_icrc_ok(&p), "with a right ICRC");
+	check_true(p.op->service != SERVICE_UC || !p.ack_request, "UC asks for no answer");
 	check_true(p.dqpn == 0x777 && p.payload_len <= MTU, "to the peer's QP, within the MTU");
 }
 
@@ -389,7 +404,7 @@ static void step_modify(struct world *w, struct side *s)
 	struct uroce_qp_attr a = { .state = b % 7, .sqd_async_notify = true, .max_rd_atomic = b >> 3 & 3, .max_dest_rd_atomic = b >> 5 & 3 };
 	uint32_t mask = UROCE_QP_STATE;
 	if (a.state == UROCE_QP_SQD)
-		mask |= b & 0x80 ? UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC : UROCE_QP_EN_SQD_ASYNC_NOTIFY;
+		mask |= b & 0x80 && s->service == UROCE_RC ? UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC : UROCE_QP_EN_SQD_ASYNC_NOTIFY;
 	if (uroce_qp_modify(s->qp, &a, mask) || a.state != UROCE_QP_RESET)
 		return;
 	forget(s);

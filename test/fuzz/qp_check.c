@@ -80,6 +80,10 @@ static void check_responder(const struct qp *q)
 void check_qp(const struct qp *q)
 {
 	check_responder(q);
+	if (q->service != SERVICE_RC)
+		check_true(!inflight_psns(&q->flight) && !q->retry.rto_at && !q->out.replay.pending && !q->out.is_ack_due && !q->out.is_nak_due, "nothing of an unreliable QP waits for an answer, or is one");
+	if (q->state == ABI_QP_SQE)
+		check_true(q->service != SERVICE_RC && !q->flight.oldest, "in SQE nothing is under way");
 	if (q->state != ABI_QP_ERR) {
 		check_flight(q);
 		if (qp_can_send(q))

@@ -31,7 +31,7 @@ static void make_qp(struct core_client *k, uint32_t pd, uint32_t cq)
 	modify.modify_qp.attr = (struct abi_qp_attr){ .port_num = 1, .path_mtu = ABI_MTU_4096, .dest_qpn = 77, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1, .max_dest_rd_atomic = 1 };
 	memcpy(modify.modify_qp.attr.av.dgid, peer.b, 16);
 	for (uint32_t from = ABI_QP_RESET; from < ABI_QP_RTS; from++) {
-		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[from][from + 1].required;
+		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[ABI_SERVICE_RC][from][from + 1].required;
 		modify.modify_qp.attr.state = (uint8_t)(from + 1);
 		ask(k, &modify);
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "counters.h"
+#include "pool.h"
 
 #define PAUSE_MAX_NS 200000u
 #define POLL_MAX 16u
@@ -104,9 +105,32 @@ static bool post_sends(struct end *e, uint32_t n)
 	return posted > 0;
 }
 
+/* A queue in ERR would give them back at once. */
+static bool wants_buffers(const struct end *e)
+{
+	return e->qp && pool_has_free(&e->pool) && !e->has_failed_receive && !e->is_stopped && (e->failed_step == NO_INDEX || e->service != UROCE_RC);
+}
+
+static bool post_buffers(struct end *e, uint32_t n)
+{
+	struct uroce_recv_wr wr[BATCH_MAX];
+	struct uroce_sge sge[BATCH_MAX];
+	if (!wants_buffers(e))
+		return false;
+	n = pool_offer(&e->pool, n < BATCH_MAX ? n : BATCH_MAX, wr, sge);
+	int posted = uroce_post_recv(e->qp, wr, n);
+	if (posted < 0)
+		verdict_fail(e->actor->verdict, "%s: posting a buffer: %s", e->name, strerror(-posted));
+	else
+		pool_posted(&e->pool, wr, (uint32_t)posted);
+	return posted > 0;
+}
+
 static bool post_receives(struct end *e, uint32_t n)
 {
 	struct batch b;
+	if (plan_is_pooled(e->plan))
+		return post_buffers(e, n);
 	uint32_t offered = check_receives_offered(e);
 	if (n > offered - e->receives_posted)
 		n = offered - e->receives_posted;
@@ -246,7 +270,8 @@ static void strike(struct end *e, uint64_t now_ns)
 
 static bool has_to_post(const struct end *e)
 {
-	return e->qp && (e->steps_posted < e->plan->steps || e->receives_posted < check_receives_offered(e));
+	bool has_receives = plan_is_pooled(e->plan) ? wants_buffers(e) : e->receives_posted < check_receives_offered(e);
+	return e->qp && (e->steps_posted < e->plan->steps || has_receives);
 }
 
 /* Something is to happen at its time. */

@@ -20,12 +20,22 @@ static inline bool verdict_is_bad(const struct verdict *v)
 
 struct actor;
 
+/* Receive buffers, see pool.h. */
+struct pool {
+	uint8_t *memory;
+	struct uroce_mr *mr;
+	uint64_t iova;
+	uint32_t buffers, room, stride, posted;
+	bool *is_posted;
+};
+
 /* One side of a connection as it runs. */
 struct end {
 	const struct plan_end *plan;
 	struct end *peer;
 	struct actor *actor;
 	unsigned pair, side;
+	enum uroce_service service;
 	char name[32];
 	struct uroce_qp *qp;            /* NULL: gone, or never there */
 	struct uroce_mr *source, *landing, *target;
@@ -34,6 +44,8 @@ struct end {
 	uint32_t target_rkey;
 	uint32_t steps_posted, steps_done;       /* done: completed, or passed over as unsignaled */
 	uint32_t receives_posted, receives_done, receives_good;
+	struct pool pool;
+	uint32_t next_from_peer;        /* pooled: messages of the peer before this one came, or will not come any more */
 	uint32_t failed_step;           /* first that completed in error; NO_INDEX */
 	bool has_failed_receive;
 	bool is_stopped, is_gone, is_revoked;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "counters.h"
+#include "pool.h"
 
 #define FAIL(e, ...) verdict_fail((e)->actor->verdict, __VA_ARGS__)
 
@@ -18,6 +19,11 @@ static const enum uroce_wc_opcode wc_opcodes[] = {
 static bool has_response(const struct step *s)
 {
 	return s->opcode >= UROCE_OP_READ;
+}
+
+static bool is_write(const struct step *s)
+{
+	return s->opcode == UROCE_OP_WRITE || s->opcode == UROCE_OP_WRITE_WITH_IMM;
 }
 
 static bool is_signaled(const struct end *e, uint32_t step)
@@ -80,7 +86,7 @@ static void check_success(struct end *e, uint32_t index, const struct uroce_wc *
 	for (uint32_t i = e->steps_done; i <= index && i < e->plan->mistake_step; i++) { /* those that it speaks for, too */
 		if (has_response(&e->plan->step[i]))
 			compare_pieces(e, "READ or atomic", i, e->plan->step[i].piece, e->plan->step[i].pieces, e->plan->step[i].len);
-		else if (!e->peer->is_gone)
+		else if (!e->peer->is_gone && e->service == UROCE_RC)
 			compare_target(e, i);
 	}
 }
@@ -191,7 +197,9 @@ void check_completion(struct actor *a, const struct uroce_wc *wc)
 		struct end *e = a->end[i];
 		if (!e->qp || uroce_qp_num(e->qp) != wc->qpn)
 			continue;
-		if (wc->wr_id >> 32)
+		if (wc->wr_id >> 33)
+			pool_complete(&e->pool, e, wc);
+		else if (wc->wr_id >> 32)
 			check_receive(e, (uint32_t)wc->wr_id, wc);
 		else
 			check_send(e, (uint32_t)wc->wr_id, wc);
@@ -217,10 +225,25 @@ static uint32_t count_due_receives(const struct end *e)
 	return n;
 }
 
+/* Whether a pooled end has got what must come. */
+static bool has_its_messages(const struct end *e)
+{
+	const struct mistake_row *row = &mistake_rows[e->peer->plan->mistake];
+	if (e->is_stopped || e->has_failed_receive)
+		return !e->pool.posted; /* all flushed */
+	if (e->service != UROCE_RC && !e->plan->is_exact)
+		return true;
+	return row->is_vague || e->receives_good >= pool_count_due(e);
+}
+
 bool check_is_done(const struct end *e)
 {
 	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped; /* then nobody says that it is drained */
-	return e->is_gone || ((!e->is_draining || is_failed) && e->steps_done == e->plan->steps && e->receives_done >= count_due_receives(e));
+	if (e->is_gone)
+		return true;
+	if ((e->is_draining && !is_failed) || e->steps_done != e->plan->steps)
+		return false;
+	return plan_is_pooled(e->plan) ? has_its_messages(e) : e->receives_done >= count_due_receives(e);
 }
 
 /* Bytes that may be anything are made equal before the whole is compared. */
@@ -228,6 +251,24 @@ static void forgive(const struct end *e, const struct piece *piece, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		memcpy(e->local + piece[i].offset, e->plan->image_local + piece[i].offset, piece[i].len);
+}
+
+/* An unreliable WRITE may have come in part: each of its packets is there, or is not. */
+static void forgive_lost_writes(struct end *e)
+{
+	const struct plan_end *from = e->peer->plan;
+	uint32_t mtu = e->plan->attr.path_mtu;
+	uint8_t *fill = malloc(e->plan->target_bytes);
+	if (!fill)
+		abort();
+	plan_fill(e->plan->fill_seed + 1, fill, e->plan->target_bytes);
+	for (uint32_t i = 0; i < from->steps; i++)
+		for (uint32_t at = 0; is_write(&from->step[i]) && at < from->step[i].len; at += mtu) {
+			uint32_t offset = from->step[i].remote_offset + at, left = from->step[i].len - at, n = left < mtu ? left : mtu;
+			if (!memcmp(e->target_memory + offset, fill + offset, n))
+				memcpy(e->target_memory + offset, e->plan->image_target + offset, n);
+		}
+	free(fill);
 }
 
 static void forgive_chance(struct end *e)
@@ -239,6 +280,8 @@ static void forgive_chance(struct end *e)
 	for (uint32_t i = 0; i < e->plan->receives; i++)
 		if (e->plan->receive[i].is_partial || (is_peer_vague && i >= e->receives_good))
 			forgive(e, e->plan->receive[i].piece, e->plan->receive[i].pieces);
+	if (e->service != UROCE_RC && !e->plan->is_exact)
+		forgive_lost_writes(e);
 	if (is_peer_vague && (e->peer->failed_step != NO_INDEX || e->peer->is_gone))
 		memcpy(e->target_memory, e->plan->image_target, e->plan->target_bytes);
 }
@@ -286,12 +329,13 @@ static void check_state(struct end *e, struct verdict *v)
 {
 	struct uroce_qp_attr attr;
 	const struct mistake_row *row = &mistake_rows[e->peer->plan->mistake];
-	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || (row->is_fatal_to_peer && !row->is_vague);
+	bool is_struck = row->is_fatal_to_peer && e->service == UROCE_RC;
+	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || (is_struck && !row->is_vague);
 	if (uroce_qp_query(e->qp, &attr))
 		verdict_fail(v, "%s: cannot be queried", e->name);
-	else if (row->is_fatal_to_peer && row->is_vague)
+	else if (is_struck && row->is_vague)
 		return; /* it may have been struck, with no receive to show it */
-	else if (attr.state != (is_failed ? UROCE_QP_ERR : UROCE_QP_RTS))
+	else if (attr.state != (!is_failed ? UROCE_QP_RTS : e->service != UROCE_RC && e->plan->mistake == MISTAKE_LOCAL_KEY ? UROCE_QP_SQE : UROCE_QP_ERR))
 		verdict_fail(v, "%s: is in state %d at the end", e->name, attr.state);
 }
 

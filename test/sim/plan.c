@@ -121,12 +121,15 @@ static void make_style(struct plan_end *e, struct rng *r)
 static enum mistake choose_mistake(const struct plan *p, const struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
 {
 	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
-	uint64_t chance = rng_below(r, 4), which = rng_below(r, sizeof(choices) / sizeof(choices[0]));
+	/* nobody answers: what the peer does not grant is no mistake then, and neither is a peer that is gone */
+	static const enum mistake unanswered[] = { MISTAKE_LOCAL_KEY, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
+	bool is_answered = pair->service == UROCE_RC;
+	uint64_t chance = rng_below(r, 4), which = rng_below(r, is_answered ? sizeof(choices) / sizeof(choices[0]) : sizeof(unanswered) / sizeof(unanswered[0]));
 	if (fixed->no_mistakes)
 		return MISTAKE_NONE;
 	if ((pair->end[0].host == p->dead_host) != (pair->end[1].host == p->dead_host))
 		return MISTAKE_HOST_GONE;
-	return chance ? MISTAKE_NONE : choices[which];
+	return chance ? MISTAKE_NONE : is_answered ? choices[which] : unanswered[which];
 }
 
 static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
@@ -139,6 +142,7 @@ static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, con
 	while (pair->mtu > p->mtu);
 	place_end(p, &pair->end[0], a, r);
 	place_end(p, &pair->end[1], b, r);
+	pair->service = rng_below(r, 3) ? UROCE_RC : UROCE_UC;
 	enum mistake mistake = choose_mistake(p, pair, r, fixed);
 	for (unsigned i = 0; i < 2; i++) {
 		make_style(&pair->end[i], r);
@@ -191,19 +195,21 @@ void plan_free(struct plan *p)
 
 /* ---- printing ---- */
 
+static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC" };
+
 static void print_step(const struct step *s, uint32_t i)
 {
 	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD" };
 	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s\n", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
 		s->flags & UROCE_SEND_INLINE ? " inline" : "", s->flags & UROCE_SEND_SOLICITED ? " solicited" : "", s->garbage ? " garbage" : "", s->is_mistaken ? " MISTAKE" : "", s->remote_offset,
-		s->receive != NO_INDEX ? " takes a receive" : "");
+		s->takes_receive ? " takes a receive" : "");
 }
 
 static void print_end(const struct plan_end *e, bool is_long)
 {
-	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s, mistake: %s at step %d\n", e->host,
+	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s, pool %u of %u bytes, mistake: %s at step %d\n", e->host,
 		e->context, e->steps, e->receives, e->cap.max_send_wr, e->cap.max_recv_wr, e->cap.max_send_sge, e->cap.max_recv_sge, e->cap.max_inline, e->psn, e->attr.max_rd_atomic, e->attr.timeout, e->attr.min_rnr_timer,
-		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", mistake_rows[e->mistake].name, (int)e->mistake_step);
+		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", e->pool.buffers, e->pool.room, mistake_rows[e->mistake].name, (int)e->mistake_step);
 	for (uint32_t i = 0; is_long && i < e->steps; i++)
 		print_step(&e->step[i], i);
 }
@@ -219,7 +225,7 @@ void plan_print(const struct plan *p, bool is_long)
 	if (p->dead_host != NO_INDEX)
 		printf("  host %u is cut off at %llu ns\n", p->dead_host, (unsigned long long)p->dead_ns);
 	for (unsigned i = 0; i < p->pairs; i++) {
-		printf("  connection %u, path MTU %u\n", i, p->pair[i].mtu);
+		printf("  connection %u, %s, path MTU %u\n", i, services[p->pair[i].service], p->pair[i].mtu);
 		print_end(&p->pair[i].end[0], is_long);
 		print_end(&p->pair[i].end[1], is_long);
 	}

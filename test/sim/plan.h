@@ -51,7 +51,8 @@ struct step {
 	uint32_t len, imm;
 	uint32_t remote_offset;  /* in the peer's target memory */
 	uint64_t compare_add, swap;
-	uint32_t receive;        /* the peer's receive that it uses up, or NO_INDEX */
+	bool takes_receive;
+	uint32_t receive;        /* the peer's receive that it uses up; NO_INDEX: none, or whichever of its pool */
 	uint32_t garbage;        /* not 0: address and key are nonsense, since no byte is named */
 	bool is_mistaken;
 	bool is_last_word;       /* nothing later touches the remote range */
@@ -68,6 +69,11 @@ struct receive {
 	struct piece piece[PIECES_MAX];
 };
 
+/* Receive buffers for whatever comes; buffers 0: there are none. */
+struct plan_pool {
+	uint32_t buffers, room;
+};
+
 /* One side of a connection. Memory: `local` begins with source_bytes that only ever are read, then come places that are each written once; `target` is what the peer reads and writes. Both are filled
  * from fill_seed at the beginning and are the image_* at the end. */
 struct plan_end {
@@ -79,6 +85,7 @@ struct plan_end {
 	uint64_t fill_seed;
 	uint32_t source_bytes, local_bytes, target_bytes;
 	uint8_t *image_local, *image_target;
+	struct plan_pool pool;
 	struct uroce_qp_cap cap;
 	bool signal_all, is_pool, posts_late;
 	uint32_t psn;
@@ -92,9 +99,15 @@ struct plan_end {
 	uint64_t drain_ns;          /* goes to SQD then, and back to RTS when it is told that it is drained; 0: does not */
 	bool is_exact;              /* a mistake strikes at its step and no other */
 };
-#define PLAN_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)
+#define PLAN_RC_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)
+
+static inline bool plan_is_pooled(const struct plan_end *e)
+{
+	return e->pool.buffers;
+}
 
 struct plan_pair {
+	enum uroce_service service;
 	uint32_t mtu;
 	struct plan_end end[2];
 };

@@ -22,6 +22,7 @@ struct maker {
 	uint32_t signal_share; /* in 16 */
 	struct piece read[READS_MAX]; /* remote ranges of READs that may not be done yet */
 	unsigned reads;
+	bool is_pooled;        /* to's receives are */
 };
 
 static bool is_one_in(struct rng *r, unsigned n)
@@ -104,10 +105,10 @@ static const struct kind {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static enum uroce_opcode choose_opcode(struct rng *r)
+static enum uroce_opcode choose_opcode(const struct plan_pair *pair, struct rng *r)
 {
-	unsigned sum = 0, k = 0;
-	for (unsigned i = 0; i < KINDS; i++)
+	unsigned sum = 0, k = 0, n = pair->service == UROCE_RC ? KINDS : UROCE_OP_READ;
+	for (unsigned i = 0; i < n; i++)
 		sum += kinds[i].weight;
 	uint64_t at = rng_below(r, sum);
 	while (at >= kinds[k].weight)
@@ -146,6 +147,19 @@ static bool resend_read(struct maker *m, struct step *s)
 	return false;
 }
 
+/* What can be lost has a place of its own, so that nothing else decides what is there. */
+static void choose_target(struct maker *m, struct step *s)
+{
+	if (kinds[s->opcode].is_atomic) {
+		s->remote_offset = 8 * (uint32_t)rng_below(m->r, 8);
+	} else if (m->pair->service == UROCE_RC) {
+		s->remote_offset = (uint32_t)rng_below(m->r, m->to->target_bytes - s->len + 1);
+	} else if (kinds[s->opcode].is_remote) {
+		s->remote_offset = m->to->target_bytes - 16;
+		m->to->target_bytes += s->len + 1 + (uint32_t)rng_below(m->r, 16);
+	}
+}
+
 static void choose_memory(struct maker *m, struct step *s)
 {
 	const struct kind *k = &kinds[s->opcode];
@@ -159,7 +173,7 @@ static void choose_memory(struct maker *m, struct step *s)
 		s->pieces = make_landing(m->from, r, s->len, m->from->cap.max_send_sge, s->piece);
 	else if (!is_resent)
 		s->pieces = make_source(m->from, r, s->len, m->from->cap.max_send_sge, s->piece);
-	s->remote_offset = k->is_atomic ? 8 * (uint32_t)rng_below(r, 8) : (uint32_t)rng_below(r, m->to->target_bytes - s->len + 1);
+	choose_target(m, s);
 	if (!s->len)
 		s->garbage = (uint32_t)rng_below(r, 2) * (1 + (uint32_t)rng_below(r, 1u << 30));
 	/* inline bytes are taken while posting, before a READ that they come from is done */
@@ -204,7 +218,8 @@ static void give_receive(struct maker *m, struct step *s)
 	struct rng *r = m->r;
 	bool is_write = kinds[s->opcode].is_remote;
 	uint32_t room = is_write ? 0 : s->len;
-	if (!kinds[s->opcode].has_receive)
+	s->takes_receive = kinds[s->opcode].has_receive;
+	if (!s->takes_receive || m->is_pooled)
 		return;
 	if (is_one_in(r, 2))
 		room += (uint32_t)rng_below(r, 200);
@@ -300,7 +315,7 @@ static void apply(struct step *s, struct plan_end *from, struct plan_end *to, st
 		gather(from->image_local, s->piece, s->pieces, bytes);
 		if (kinds[s->opcode].is_remote)
 			memcpy(to->image_target + s->remote_offset, bytes, s->len);
-		else
+		else if (s->receive != NO_INDEX)
 			scatter(to->image_local, to->receive[s->receive].piece, to->receive[s->receive].pieces, bytes, s->len);
 	}
 	free(bytes);
@@ -352,7 +367,7 @@ static void make_direction(struct maker *m, uint32_t steps, enum mistake mistake
 		abort();
 	from->mistake = mistake;
 	while (from->steps < steps) {
-		struct step *s = add_step(m, choose_opcode(m->r));
+		struct step *s = add_step(m, choose_opcode(m->pair, m->r));
 		give_receive(m, s);
 		if (mistake != MISTAKE_NONE && !is_vague && from->steps > strike)
 			make_mistake(m, s, mistake);
@@ -361,7 +376,7 @@ static void make_direction(struct maker *m, uint32_t steps, enum mistake mistake
 		from->mistake = MISTAKE_NONE;
 	if (steps)
 		from->step[steps - 1].flags |= UROCE_SEND_SIGNALED;
-	for (uint64_t n = rng_below(m->r, EXTRA_RECEIVES + 1); n; n--)
+	for (uint64_t n = rng_below(m->r, EXTRA_RECEIVES + 1); n && !m->is_pooled; n--)
 		add_receive(m, NO_INDEX, (uint32_t)rng_below(m->r, 100), 0);
 }
 
@@ -388,22 +403,40 @@ static void suit_attrs(struct plan_pair *pair, enum mistake mistake, struct rng 
 	pair->end[1].mistake_ns = pair->end[0].mistake_ns;
 }
 
+/* Buffers for any message, or for most of them; where nothing is lost, one for each, so that none is lost for lack of them. */
+static void make_pool(struct maker *m, bool is_exact)
+{
+	struct plan_end *to = m->to;
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < m->from->steps; i++)
+		if (!kinds[m->from->step[i].opcode].is_remote && m->from->step[i].len > most)
+			most = m->from->step[i].len;
+	to->pool.room = is_one_in(m->r, 4) ? (uint32_t)rng_below(m->r, most + 1) : most + (uint32_t)rng_below(m->r, 100);
+	to->pool.buffers = is_exact ? m->from->steps + 1 : 1 + (uint32_t)rng_below(m->r, 64);
+	to->posts_late &= !is_exact;
+	if (to->cap.max_recv_wr < to->pool.buffers)
+		to->cap.max_recv_wr = to->pool.buffers;
+}
+
 void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, struct rng *r)
 {
+	bool is_reliable = pair->service == UROCE_RC;
 	for (unsigned i = 0; i < 2; i++) {
 		struct plan_end *e = &pair->end[i];
 		e->source_bytes = e->local_bytes = SOURCE_BYTES;
-		e->target_bytes = LEN_MAX + 4096;
+		e->target_bytes = is_reliable ? LEN_MAX + 4096 : 64;
 	}
 	suit_attrs(pair, mistake, r);
 	for (unsigned i = 0; i < 2; i++) {
-		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r };
-		uint32_t steps = choose_steps(r);
-		m.len_max = is_one_in(r, 3) ? LEN_MAX : is_one_in(r, 2) ? 5 * pair->mtu : 600;
+		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r, .is_pooled = !is_reliable };
+		uint32_t steps = is_reliable ? choose_steps(r) : (uint32_t)rng_below(r, 60);
+		m.len_max = is_reliable && is_one_in(r, 3) ? LEN_MAX : is_one_in(r, 2) ? 5 * pair->mtu : 600;
 		m.signal_share = is_one_in(r, 2) ? 16 : 1 + (uint32_t)rng_below(r, 15);
 		if (mistake != MISTAKE_NONE) /* the other direction would end at a moment of chance */
 			steps = i ? 0 : steps + 1;
 		make_direction(&m, steps, i ? MISTAKE_NONE : mistake);
+		if (m.is_pooled)
+			make_pool(&m, is_exact && !mistake_rows[mistake].is_vague);
 	}
 	make_images(&pair->end[0]);
 	make_images(&pair->end[1]);

@@ -47,7 +47,7 @@ static void open_host(struct rig *r, unsigned i)
 
 static void open_end(struct rig *r, struct rig_end *e, unsigned host, unsigned n)
 {
-	struct uroce_qp_init init = { .send_cq = r->cq[host], .recv_cq = r->cq[host], .cap = { .max_send_wr = 256, .max_recv_wr = 256, .max_send_sge = 32, .max_recv_sge = 4, .max_inline = 64 } };
+	struct uroce_qp_init init = { .service = r->config.service, .send_cq = r->cq[host], .recv_cq = r->cq[host], .cap = { .max_send_wr = 256, .max_recv_wr = 256, .max_send_sge = 32, .max_recv_sge = 4, .max_inline = 64 } };
 	e->host = host;
 	e->memory = r->memory[host] + (r->config.is_memory_shared ? 0 : n * r->config.memory);
 	check(uroce_mr_register(r->pd[host], e->memory, r->config.memory, ACCESS, &e->mr), "MR");

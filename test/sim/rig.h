@@ -12,6 +12,7 @@
 struct rig_config {
 	unsigned hosts;              /* 0: 2 */
 	unsigned qps;                /* from host 0 to each other host; 0: 1 */
+	enum uroce_service service;
 	uint32_t mtu;                /* 0: 4096 */
 	uint64_t bits_per_second;    /* 0: 10 Gbit/s */
 	uint64_t propagation_ns;     /* 0: 1 us each way */

@@ -8,6 +8,7 @@
 
 #include "actor.h"
 #include "machine.h"
+#include "pool.h"
 
 #define TIME_MAX_NS 60000000000u /* virtual */
 #define MOMENTS_MAX 20000000u
@@ -64,7 +65,7 @@ static uint32_t count_completions(const struct plan *p, unsigned host, unsigned 
 		for (unsigned s = 0; s < 2; s++) {
 			const struct plan_end *e = &p->pair[i].end[s];
 			if (e->host == host && e->context == context)
-				n += e->steps + e->receives;
+				n += e->steps + e->receives + e->pool.buffers;
 		}
 	return n;
 }
@@ -120,6 +121,8 @@ static void add_memory(struct run *r, struct end *e)
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->target_memory, p->target_bytes, e->target_iova,
 		UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC, &e->target), "MR", e->name);
+	if (plan_is_pooled(p))
+		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool), "MR", e->name);
 	e->target_rkey = e->target ? uroce_mr_rkey(e->target) : 0;
 }
 
@@ -128,9 +131,10 @@ static void add_end(struct run *r, unsigned pair, unsigned side)
 	const struct plan_end *p = &r->plan->pair[pair].end[side];
 	struct end *e = &r->end[pair][side];
 	struct actor *a = &r->actor[p->host][p->context];
-	struct uroce_qp_init init = { .service = UROCE_RC, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .cap = p->cap, .signal_all = p->signal_all };
+	enum uroce_service service = r->plan->pair[pair].service;
+	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .cap = p->cap, .signal_all = p->signal_all };
 	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .port_num = 1, .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC };
-	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .failed_step = NO_INDEX };
+	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .service = service, .failed_step = NO_INDEX };
 	snprintf(e->name, sizeof(e->name), "connection %u side %u", pair, side);
 	a->end[a->ends++] = e;
 	add_memory(r, e);
@@ -147,7 +151,7 @@ static void connect_pair(struct run *r, struct end end[2])
 		point[i].psn = end[i].plan->psn;
 	}
 	for (unsigned i = 0; i < 2; i++)
-		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, PLAN_ATTR_MASK), "connect", end[i].name);
+		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, end[i].service == UROCE_RC ? PLAN_RC_ATTR_MASK : UROCE_QP_PATH_MTU), "connect", end[i].name);
 }
 
 static void build(struct run *r)
@@ -223,6 +227,8 @@ static void remove_end(struct run *r, struct end *e)
 	must(r, uroce_mr_deregister(e->source), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->landing), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->target), "deregistering", e->name);
+	if (plan_is_pooled(e->plan))
+		must(r, pool_close(&e->pool), "deregistering", e->name);
 	if (!e->plan->is_pool) {
 		free(e->local);
 		free(e->target_memory);

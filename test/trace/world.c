@@ -104,11 +104,30 @@ static void register_memory(struct world *w)
 	}
 }
 
+static const struct service_steps {
+	const char *name;
+	uint32_t init, rtr, rts; /* attributes of each step */
+} services[] = {
+	[UROCE_RC] = { "RC", UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS,
+		UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
+		UROCE_QP_STATE | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC },
+	[UROCE_UC] = { "UC", UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS,
+		UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_STATE | UROCE_QP_SQ_PSN },
+};
+
+static enum uroce_service find_service(const char *name)
+{
+	for (unsigned i = 0; name && i < sizeof(services) / sizeof(services[0]); i++)
+		if (!strcmp(name, services[i].name))
+			return (enum uroce_service)i;
+	if (name)
+		fail("no service %s", name);
+	return UROCE_RC;
+}
+
 static void connect_qp(struct world *w, struct line *l)
 {
-	static const uint32_t init = UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS;
-	static const uint32_t rtr = UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER;
-	static const uint32_t rts = UROCE_QP_STATE | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC;
+	const struct service_steps *s = &services[w->service];
 	const char *to = line_text(l, "state");
 	enum uroce_qp_state goal = to ? world_state(to) : UROCE_QP_RTS;
 	struct gid peer;
@@ -122,14 +141,14 @@ static void connect_qp(struct world *w, struct line *l)
 	memcpy(a.av.dgid.raw, peer.b, 16);
 	if (goal == UROCE_QP_RESET)
 		return;
-	must(uroce_qp_modify(w->qp, &a, init), "to INIT");
+	must(uroce_qp_modify(w->qp, &a, s->init), "to INIT");
 	a.state = UROCE_QP_RTR;
 	if (goal == UROCE_QP_INIT)
 		return;
-	must(uroce_qp_modify(w->qp, &a, rtr), "to RTR");
+	must(uroce_qp_modify(w->qp, &a, s->rtr), "to RTR");
 	a.state = UROCE_QP_RTS;
 	if (goal == UROCE_QP_RTS)
-		must(uroce_qp_modify(w->qp, &a, rts), "to RTS");
+		must(uroce_qp_modify(w->qp, &a, s->rts), "to RTS");
 }
 
 void world_open(struct world *w, struct line *l)
@@ -140,7 +159,8 @@ void world_open(struct world *w, struct line *l)
 	register_memory(w);
 	must(uroce_cq_create(w->ctx, (uint32_t)line_number(l, "cq", 256), NULL, NULL, &w->send_cq), "send CQ");
 	must(uroce_cq_create(w->ctx, 256, NULL, NULL, &w->recv_cq), "receive CQ");
-	struct uroce_qp_init init = { .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 64, 64, 4, 4, 64 }, .signal_all = line_has(l, "signal_all") };
+	w->service = find_service(line_text(l, "service"));
+	struct uroce_qp_init init = { .service = w->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 64, 64, 4, 4, 64 }, .signal_all = line_has(l, "signal_all") };
 	must(uroce_qp_create(w->pd, &init, &w->qp), "QP");
 	w->qpn = uroce_qp_num(w->qp);
 	connect_qp(w, l);

@@ -26,6 +26,7 @@ struct world {
 	struct uroce_pd *pd, *foreign_pd;
 	struct uroce_cq *send_cq, *recv_cq;
 	struct uroce_qp *qp;
+	enum uroce_service service;
 	uint32_t qpn;               /* kept when the QP is gone */
 	struct uroce_mr *mr[MR_COUNT];
 	uint32_t lkey[MR_COUNT], rkey[MR_COUNT]; /* kept when the MR is gone */

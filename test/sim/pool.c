@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the buffers and the question which message came. On a connection messages come in the order of their posts and once at most; on RC, every one of them. */
+#include "pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAIL(e, ...) verdict_fail((e)->actor->verdict, __VA_ARGS__)
+#define GUARD 16u
+#define POOL_MARK (UINT64_C(2) << 32) /* in a wr_id */
+
+static uint8_t pattern_at(uint32_t i)
+{
+	return (uint8_t)(0xc0 ^ (i * 5));
+}
+
+static uint8_t *buffer_at(const struct pool *p, uint32_t i)
+{
+	return p->memory + (size_t)i * p->stride;
+}
+
+static void fill(struct pool *p, uint32_t i)
+{
+	uint8_t *b = buffer_at(p, i);
+	for (uint32_t k = 0; k < p->stride; k++)
+		b[k] = pattern_at(k);
+}
+
+int pool_open(struct pool *p, struct uroce_pd *pd, uint64_t iova, const struct plan_pool *plan)
+{
+	*p = (struct pool){ .buffers = plan->buffers, .room = plan->room, .stride = (GUARD + plan->room + 63) & ~63u, .iova = iova };
+	size_t bytes = (size_t)p->stride * p->buffers + GUARD;
+	p->memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+	p->is_posted = calloc(p->buffers, sizeof(*p->is_posted));
+	if (!p->memory || !p->is_posted)
+		abort();
+	for (uint32_t i = 0; i < p->buffers; i++)
+		fill(p, i);
+	return uroce_mr_register_iova(pd, p->memory, bytes, iova, UROCE_ACCESS_LOCAL_WRITE, &p->mr);
+}
+
+int pool_close(struct pool *p)
+{
+	int err = uroce_mr_deregister(p->mr);
+	free(p->memory);
+	free(p->is_posted);
+	return err;
+}
+
+uint32_t pool_offer(struct pool *p, uint32_t n, struct uroce_recv_wr *wr, struct uroce_sge *sge)
+{
+	uint32_t got = 0;
+	for (uint32_t i = 0; i < p->buffers && got < n; i++) {
+		if (p->is_posted[i])
+			continue;
+		sge[got] = (struct uroce_sge){ p->iova + (size_t)i * p->stride + GUARD, p->room, uroce_mr_lkey(p->mr) };
+		wr[got] = (struct uroce_recv_wr){ .wr_id = POOL_MARK | i, .sg_list = &sge[got], .num_sge = 1 };
+		got++;
+	}
+	return got;
+}
+
+void pool_posted(struct pool *p, const struct uroce_recv_wr *wr, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		p->is_posted[(uint32_t)wr[i].wr_id] = true;
+	p->posted += n;
+}
+
+/* ---- which message it is ---- */
+
+static bool is_write(const struct step *s)
+{
+	return s->opcode == UROCE_OP_WRITE_WITH_IMM;
+}
+
+/* The bytes of a step beside those of a buffer. */
+static bool has_bytes(const struct end *from, const struct step *s, const uint8_t *at)
+{
+	for (unsigned i = 0; i < s->pieces; at += s->piece[i++].len)
+		if (memcmp(at, from->plan->image_local + s->piece[i].offset, s->piece[i].len))
+			return false;
+	return true;
+}
+
+static bool is_it(const struct end *e, const struct step *s, const struct uroce_wc *wc, const uint8_t *bytes)
+{
+	bool has_imm = s->opcode == UROCE_OP_SEND_WITH_IMM || is_write(s);
+	if (!s->takes_receive || wc->byte_len != s->len || wc->opcode != (is_write(s) ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV))
+		return false;
+	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
+		return false;
+	return is_write(s) || has_bytes(e->peer, s, bytes);
+}
+
+/* The first that it can be, from where the last one was; NO_INDEX: none. */
+static uint32_t find_step(const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
+{
+	const struct plan_end *from = e->peer->plan;
+	for (uint32_t i = e->next_from_peer; i < e->peer->steps_posted; i++) {
+		if (is_it(e, &from->step[i], wc, bytes))
+			return i;
+		if (e->service == UROCE_RC && from->step[i].takes_receive)
+			return NO_INDEX;
+	}
+	return NO_INDEX;
+}
+
+uint32_t pool_count_due(const struct end *e)
+{
+	const struct plan_end *from = e->peer->plan;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < from->steps && i < from->mistake_step; i++)
+		n += from->step[i].takes_receive && (is_write(&from->step[i]) || from->step[i].len <= e->plan->pool.room);
+	return n;
+}
+
+/* ---- what came ---- */
+
+static void check_around(const struct pool *p, const struct end *e, uint32_t i, uint32_t used)
+{
+	const uint8_t *b = buffer_at(p, i);
+	for (uint32_t k = 0; k < p->stride; k++)
+		if ((k < GUARD || k >= GUARD + used) && b[k] != pattern_at(k)) {
+			FAIL(e, "%s: buffer %u, whose message has %u bytes, is changed at byte %d", e->name, i, used, (int)k - (int)GUARD);
+			return;
+		}
+}
+
+static void check_message(struct pool *p, struct end *e, uint32_t i, const struct uroce_wc *wc)
+{
+	uint32_t step = find_step(e, wc, buffer_at(p, i) + GUARD);
+	if (e->has_failed_receive)
+		FAIL(e, "%s: a receive succeeded after one had failed", e->name);
+	if (step == NO_INDEX || step >= e->peer->plan->mistake_step) {
+		FAIL(e, "%s: what came into buffer %u (%u bytes, flags 0x%x, immediate 0x%x) is none of the peer's messages from %u on", e->name, i, wc->byte_len, wc->flags, wc->imm, e->next_from_peer);
+		return;
+	}
+	const struct step *s = &e->peer->plan->step[step];
+	e->next_from_peer = step + 1;
+	e->receives_good++;
+	if (is_write(s) && s->is_last_word && memcmp(e->target_memory + s->remote_offset, e->plan->image_target + s->remote_offset, s->len))
+		FAIL(e, "%s: WRITE %u of the peer completed, but its bytes are not there", e->name, step);
+	/* of an unreliable message that came to nothing, more may be there */
+	check_around(p, e, i, e->service == UROCE_RC ? (is_write(s) ? 0 : s->len) : p->room);
+}
+
+void pool_complete(struct pool *p, struct end *e, const struct uroce_wc *wc)
+{
+	uint32_t i = (uint32_t)wc->wr_id;
+	const struct mistake_row *row = &mistake_rows[e->peer->plan->mistake];
+	bool may_fail = e->plan->mistake != MISTAKE_NONE || (e->service == UROCE_RC && row->is_fatal_to_peer);
+	if (i >= p->buffers || !p->is_posted[i]) {
+		FAIL(e, "%s: buffer %u completed, but it is not posted", e->name, i);
+		return;
+	}
+	if (wc->status == UROCE_WC_SUCCESS) {
+		check_message(p, e, i, wc);
+	} else {
+		e->has_failed_receive = true;
+		if (!may_fail || wc->status != UROCE_WC_WR_FLUSH_ERR)
+			FAIL(e, "%s: a receive completed with \"%s\" (%s)", e->name, uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error));
+	}
+	e->receives_done++;
+	p->is_posted[i] = false;
+	p->posted--;
+	fill(p, i);
+}
