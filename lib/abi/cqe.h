@@ -58,7 +58,7 @@ struct abi_cqe {
 	uint16_t vlan;
 	uint8_t sl;
 	uint8_t reserved[3];
-	uint32_t index;  /* of the WQE in its SQ or RQ, free running: with it a client knows what is still outstanding when the engine is gone */
+	uint32_t index;  /* of the WQE in its SQ, RQ or SRQ, free running: with it a client knows what is still outstanding when the engine is gone */
 	uint8_t reserved2[16];
 	_Atomic uint32_t phase; /* 1 in the first pass over the ring, 0 in the second, and so on; the ring starts as zeroes */
 };

@@ -27,6 +27,10 @@ enum abi_msg {
 	ABI_QUERY_QP,
 	ABI_DESTROY_QP,
 	ABI_QUERY_COUNTERS,
+	ABI_CREATE_SRQ,
+	ABI_MODIFY_SRQ,
+	ABI_QUERY_SRQ,
+	ABI_DESTROY_SRQ,
 	ABI_MSG_COUNT
 };
 
@@ -62,6 +66,10 @@ enum abi_qp_attr_mask {
 	ABI_QP_CAP = 1 << 19,
 	ABI_QP_DEST_QPN = 1 << 20,
 };
+
+/* The first two are those of enum ibv_srq_attr_mask. A resize is two requests: MAX_WR answers the place of a new ring; the client copies the WQEs that it has posted and whose slots are not free again to
+ * the places of the same indices there, sets the ring's tail, and SWITCH makes the engine go on in it. */
+enum abi_srq_attr_mask { ABI_SRQ_MAX_WR = 1 << 0, ABI_SRQ_LIMIT = 1 << 1, ABI_SRQ_SWITCH = 1 << 2 };
 
 struct abi_av {
 	uint8_t dgid[16];
@@ -127,7 +135,7 @@ struct abi_device {
 	uint32_t max_qp, max_cq, max_mr, max_pd;
 	uint32_t max_qp_wr, max_cqe, max_sge, max_inline;
 	uint32_t max_rd_atomic;
-	uint32_t reserved;
+	uint32_t max_srq;
 	uint64_t max_msg_bytes;
 };
 
@@ -138,7 +146,7 @@ struct abi_req {
 	uint32_t type;     /* enum abi_msg */
 	uint32_t sequence; /* echoed */
 	union {
-		uint32_t handle; /* DESTROY_*, DEREG_MR, FREE_MEMORY, QUERY_QP, QUERY_COUNTERS, QUERY_GID (index) */
+		uint32_t handle; /* DESTROY_*, DEREG_MR, FREE_MEMORY, QUERY_QP, QUERY_SRQ, QUERY_COUNTERS, QUERY_GID (index) */
 		struct {
 			uint64_t bytes;
 		} alloc_memory;
@@ -161,6 +169,8 @@ struct abi_req {
 			uint32_t service; /* enum abi_service */
 			struct abi_qp_cap cap;
 			uint32_t signal_all;
+			uint32_t srq; /* handle; 0: an RQ of its own */
+			uint32_t reserved;
 			uint64_t cookie;
 		} create_qp;
 		struct {
@@ -168,6 +178,18 @@ struct abi_req {
 			uint32_t mask; /* enum abi_qp_attr_mask */
 			struct abi_qp_attr attr;
 		} modify_qp;
+		struct {
+			uint32_t pd; /* whose keys its SGEs are */
+			uint32_t max_wr, max_sge;
+			uint32_t limit;
+			uint64_t cookie;
+		} create_srq;
+		struct {
+			uint32_t srq;
+			uint32_t mask; /* enum abi_srq_attr_mask */
+			uint32_t max_wr;
+			uint32_t limit; /* 0: no event */
+		} modify_srq;
 	};
 };
 
@@ -206,13 +228,19 @@ struct abi_rep {
 			uint32_t qpn;
 			uint32_t doorbell; /* its number among the client's doorbells */
 			uint32_t reserved;
-		} qp;
+		} qp; /* of an SRQ: rq.slots, max_recv_wr and max_recv_sge are 0 */
 		struct {
 			struct abi_qp_attr attr;
 			struct abi_qp_cap cap;
 			uint32_t sq_draining;
 			struct abi_qp_error error;
 		} query_qp;
+		struct {
+			struct abi_ring_place ring; /* QUERY_SRQ, and MODIFY_SRQ without MAX_WR: the one in use */
+			uint32_t max_wr, max_sge;   /* granted, at least what was asked */
+			uint32_t limit;             /* 0: not armed, or the event has been raised */
+			uint32_t posted;            /* WQEs that no message has taken */
+		} srq;
 		struct {
 			uint64_t value[ABI_QP_COUNTERS];
 		} counters;
@@ -222,7 +250,7 @@ struct abi_rep {
 
 /* Records in the event pipes; each is written whole. One CQ event: its cookie (8 bytes). One async event: */
 struct abi_async_event {
-	uint64_t cookie; /* of the QP or CQ */
+	uint64_t cookie; /* of the QP, CQ or SRQ */
 	uint32_t type;   /* enum abi_event */
 	uint32_t reserved;
 };
@@ -239,6 +267,9 @@ enum abi_event {
 	ABI_EVENT_DEVICE_FATAL = 8,
 	ABI_EVENT_PORT_ACTIVE = 9,
 	ABI_EVENT_PORT_ERR = 10,
+	ABI_EVENT_SRQ_ERR = 14,
+	ABI_EVENT_SRQ_LIMIT_REACHED = 15,
+	ABI_EVENT_QP_LAST_WQE_REACHED = 16,
 	ABI_EVENT_GID_CHANGE = 18,
 };
 

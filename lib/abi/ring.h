@@ -9,7 +9,9 @@
  * Nobody trusts the other side's line: an index is read once, bounded, and used.
  *
  * An engine completes a WR in this order: the CQE's body, the CQ's tail, the head of the SQ or RQ (which so moves when a WR completes, not when the engine takes it), the CQE's phase. So wherever it
- * dies, a WR below its queue's head either needs no CQE, or has one, or has the one that the CQ's tail counts already and whose phase is still the old one; and no slot is used again before. */
+ * dies, a WR below its queue's head either needs no CQE, or has one, or has the one that the CQ's tail counts already and whose phase is still the old one; and no slot is used again before.
+ *
+ * An SRQ is an RQ but for two things: a WQE's slot is free again when the engine has taken it, since its QPs complete theirs in any order; and nobody rings for it. */
 #ifndef UROCE_ABI_RING_H
 #define UROCE_ABI_RING_H
 

@@ -98,7 +98,7 @@ void uroce_cq_ack_events(struct uroce_cq *cq, unsigned n)
 
 /* ---- asynchronous events ---- */
 
-enum event_of { OF_DEVICE, OF_CQ, OF_QP, OF_QP_IN_ERR };
+enum event_of { OF_DEVICE, OF_CQ, OF_SRQ, OF_QP, OF_QP_IN_ERR };
 
 static const struct {
 	uint32_t type;
@@ -110,6 +110,9 @@ static const struct {
 	{ ABI_EVENT_QP_ACCESS_ERR, OF_QP_IN_ERR },
 	{ ABI_EVENT_COMM_EST, OF_QP },
 	{ ABI_EVENT_SQ_DRAINED, OF_QP },
+	{ ABI_EVENT_SRQ_ERR, OF_SRQ },
+	{ ABI_EVENT_SRQ_LIMIT_REACHED, OF_SRQ },
+	{ ABI_EVENT_QP_LAST_WQE_REACHED, OF_QP_IN_ERR },
 	{ ABI_EVENT_DEVICE_FATAL, OF_DEVICE },
 	{ ABI_EVENT_PORT_ACTIVE, OF_DEVICE },
 	{ ABI_EVENT_PORT_ERR, OF_DEVICE },
@@ -130,6 +133,8 @@ static bool resolve(struct uroce_context *ctx, const struct abi_async_event *rec
 	pthread_mutex_lock(&ctx->events);
 	if (event_kinds[i].of == OF_CQ)
 		event->cq = (struct uroce_cq *)object_deliver(ctx, OBJECT_CQ, record->cookie);
+	else if (event_kinds[i].of == OF_SRQ)
+		event->srq = (struct uroce_srq *)object_deliver(ctx, OBJECT_SRQ, record->cookie);
 	else
 		event->qp = (struct uroce_qp *)object_deliver(ctx, OBJECT_QP, record->cookie);
 	/* An event older than the QP's last RESET says nothing about its state now. */
@@ -137,7 +142,7 @@ static bool resolve(struct uroce_context *ctx, const struct abi_async_event *rec
 		&& atomic_load_explicit(&event->qp->state, memory_order_relaxed) >= UROCE_QP_RTR)
 		atomic_store_explicit(&event->qp->state, UROCE_QP_ERR, memory_order_relaxed);
 	pthread_mutex_unlock(&ctx->events);
-	return event->cq || event->qp;
+	return event->cq || event->srq || event->qp;
 }
 
 int uroce_async_fd(const struct uroce_context *ctx)
@@ -166,4 +171,6 @@ void uroce_async_ack_event(const struct uroce_async_event *event)
 		object_ack(&event->qp->o, 1);
 	else if (event->cq)
 		object_ack(&event->cq->o, 1);
+	else if (event->srq)
+		object_ack(&event->srq->o, 1);
 }

@@ -27,7 +27,7 @@
 #define CLIENT_DOORBELLS_OFFSET 4096u /* in arena 0, see session.h */
 
 /* ---- objects ---- */
-enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_QP, OBJECT_KINDS };
+enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_SRQ, OBJECT_QP, OBJECT_KINDS };
 
 /* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so
  * that an event of a destroyed object can never be taken for one of a new object at the same address. */
@@ -80,7 +80,7 @@ struct uroce_context {
 
 struct uroce_pd {
 	struct object o;
-	uint32_t refs; /* MRs and QPs */
+	uint32_t refs; /* MRs, SRQs and QPs */
 };
 
 /* A piece of pool memory that uroce_alloc gave out. */
@@ -130,7 +130,7 @@ struct uroce_cq {
 	uint32_t slots; /* power of two; its bit of the head is the pass: odd or even */
 };
 
-/* One SQ or RQ, the posting thread's. tail and head are read by who polls, once the engine is gone. */
+/* One SQ, RQ or SRQ, the posting thread's. tail and head are read by who polls, once the engine is gone. */
 struct post_queue {
 	struct abi_ring *ring;
 	uint8_t *slots;
@@ -143,10 +143,22 @@ struct post_queue {
 	struct log_limit refusals;
 };
 
+struct uroce_srq {
+	struct object o;
+	struct uroce_pd *pd;
+	void *user;
+	uint32_t refs; /* QPs */
+	/* what posting reads and only control calls write */
+	_Alignas(CLIENT_LINE) struct abi_engine_page *page;
+	const _Atomic uint32_t *life;
+	_Alignas(CLIENT_LINE) struct post_queue rq;
+};
+
 struct uroce_qp {
 	struct object o;
 	struct uroce_pd *pd;
 	struct uroce_cq *send_cq, *recv_cq;
+	struct uroce_srq *srq; /* NULL: it has an RQ of its own */
 	void *user;
 	struct uroce_qp_cap cap;
 	enum uroce_service service;
@@ -212,6 +224,9 @@ int served_open(const struct client_log *log, const char *path, const struct ser
 	const struct session_ops **ops, void **session);
 /* dial.c: connects to a daemon's socket, which then is non-blocking. */
 int dial(const struct log *log, const char *path, unsigned ms, int *out);
+/* post.c: the client's end of a queue that the engine made, for `wrs` WRs in slots of at least slot_bytes. 0, or -EPROTO. */
+int post_queue_init(struct uroce_context *ctx, struct post_queue *q, const struct abi_ring_place *place, uint32_t slot_bytes,
+	uint32_t wrs, uint32_t max_sge, uint32_t max_inline);
 /* post.c: what a service can send, as struct uroce_qp.ops. */
 uint32_t post_ops(enum uroce_service service);
 /* flush.c: a QP's queues are among those of its CQs from flush_add to flush_remove. */

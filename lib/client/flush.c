@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program polls when its engine is gone: the WRs that it has posted and no completion has told of, as flushed
  * (IBA vol. 1, 10.8.6, would have them come from the engine). Owns which queues complete into a CQ and, from flush_begin on,
- * how far each is flushed. The ring is read by completion.c.
+ * how far each is flushed. The ring is read by completion.c. What waits in an SRQ belongs to no CQ, and ends with it.
  * Invariants: a WR comes once, in post order, and none that a CQE told of; no more of a queue than its slots can hold,
  * whatever shared memory says. A WR that was posted while the engine went is found by a later poll. */
 #include <errno.h>
@@ -32,7 +32,8 @@ void flush_add(struct uroce_qp *qp)
 	struct uroce_context *ctx = qp->o.ctx;
 	pthread_mutex_lock(&ctx->events);
 	join(&qp->in_send_cq, qp, qp->send_cq, false);
-	join(&qp->in_recv_cq, qp, qp->recv_cq, true);
+	if (!qp->srq)
+		join(&qp->in_recv_cq, qp, qp->recv_cq, true);
 	pthread_mutex_unlock(&ctx->events);
 }
 
@@ -47,7 +48,8 @@ void flush_remove(struct uroce_qp *qp)
 	struct uroce_context *ctx = qp->o.ctx;
 	pthread_mutex_lock(&ctx->events);
 	leave(&qp->in_send_cq, qp->send_cq);
-	leave(&qp->in_recv_cq, qp->recv_cq);
+	if (!qp->srq)
+		leave(&qp->in_recv_cq, qp->recv_cq);
 	pthread_mutex_unlock(&ctx->events);
 }
 

@@ -193,6 +193,28 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 
 /* ---- rings ---- */
 
+int post_queue_init(struct uroce_context *ctx, struct post_queue *q, const struct abi_ring_place *place, uint32_t slot_bytes,
+	uint32_t wrs, uint32_t max_sge, uint32_t max_inline)
+{
+	void *slots;
+	int err = context_ring(ctx, place, slot_bytes, &q->ring, &slots);
+	if (err)
+		return err;
+	if (place->slots < wrs) {
+		log_write(context_log(ctx), LOG_ERROR, "the engine made a queue of %u slots for %u WRs", place->slots, wrs);
+		return -EPROTO;
+	}
+	q->slots = slots;
+	q->count = place->slots;
+	q->slot_bytes = place->slot_bytes;
+	q->max_sge = max_sge;
+	q->max_inline = max_inline;
+	/* A new ring is empty, wherever its indices begin. */
+	atomic_init(&q->tail, atomic_load_explicit(&q->ring->client_index, memory_order_relaxed));
+	atomic_init(&q->head, atomic_load_explicit(&q->tail, memory_order_relaxed));
+	return 0;
+}
+
 static inline uint32_t get_tail(const struct post_queue *q)
 {
 	return atomic_load_explicit(&q->tail, memory_order_relaxed);
@@ -274,33 +296,66 @@ int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigne
 	return err ? err : n ? -ENOMEM : 0;
 }
 
+/* Fills slots from the tail on. How many; less than n: the next WR has too many SGEs. */
+static inline uint32_t put_receives(const struct post_queue *q, uint32_t tail, const struct uroce_recv_wr *wr, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct abi_recv_wqe *wqe = get_slot(q, tail + i);
+		if (unlikely(wr[i].num_sge > q->max_sge))
+			return i;
+		wqe->wr_id = wr[i].wr_id;
+		wqe->num_sge = wr[i].num_sge;
+		wqe->reserved = 0;
+		copy_sges(wqe->sge, wr[i].sg_list, wr[i].num_sge);
+	}
+	return n;
+}
+
 int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigned n)
 {
 	const uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	struct post_queue *q = &qp->rq;
 	const uint32_t tail = get_tail(q);
-	uint32_t room, posted = 0;
-	int err = 0;
+	uint32_t room, posted;
+	int err = n ? -ENOMEM : 0;
 	if (unlikely(engine_is_dead(qp->page, qp->life)))
 		return -ENODEV;
 	if (unlikely(!(RECV_STATES >> state & 1)))
 		return refuse_state(qp, q, state);
+	if (unlikely(qp->srq))
+		return refuse(qp, q, "its receives come from an SRQ; post there, by uroce_post_srq_recv");
 	room = reserve(q, tail, n);
-	for (; posted < room; posted++) {
-		struct abi_recv_wqe *wqe = get_slot(q, tail + posted);
-		if (unlikely(wr[posted].num_sge > q->max_sge)) {
-			err = refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_recv_sge)",
-				wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
-			break;
-		}
-		wqe->wr_id = wr[posted].wr_id;
-		wqe->num_sge = wr[posted].num_sge;
-		wqe->reserved = 0;
-		copy_sges(wqe->sge, wr[posted].sg_list, wr[posted].num_sge);
+	posted = put_receives(q, tail, wr, room);
+	if (unlikely(posted < room))
+		err = refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_recv_sge)",
+			wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
+	if (!posted)
+		return err;
+	publish(qp, q, tail + posted);
+	return (int)posted;
+}
+
+int uroce_post_srq_recv(struct uroce_srq *srq, const struct uroce_recv_wr *wr, unsigned n)
+{
+	struct post_queue *q = &srq->rq;
+	const uint32_t tail = get_tail(q);
+	uint32_t room, posted;
+	int err = n ? -ENOMEM : 0;
+	if (unlikely(engine_is_dead(srq->page, srq->life)))
+		return -ENODEV;
+	room = reserve(q, tail, n);
+	posted = put_receives(q, tail, wr, room);
+	if (unlikely(posted < room)) {
+		log_limited(context_log(srq->o.ctx), &q->refusals, get_now_ns(), LOG_WARN,
+			"SRQ, receive refused: wr_id 0x%" PRIx64 ": %u SGEs, the SRQ was created for %u (max_sge)",
+			wr[posted].wr_id, wr[posted].num_sge, q->max_sge);
+		err = -EINVAL;
 	}
-	if (posted) {
-		publish(qp, q, tail + posted);
-		return (int)posted;
-	}
-	return err ? err : n ? -ENOMEM : 0;
+	if (!posted)
+		return err;
+	atomic_store_explicit(&q->tail, tail + posted, memory_order_relaxed);
+	/* Release: the WQEs are visible before the tail that covers them. Nobody has to be told: a message that needs a
+	 * receive looks. */
+	atomic_store_explicit(&q->ring->client_index, tail + posted, memory_order_release);
+	return (int)posted;
 }

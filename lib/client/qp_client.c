@@ -64,32 +64,11 @@ static void unpack_attr(struct uroce_qp_attr *to, const struct abi_qp_attr *from
 
 /* ---- creation and destruction ---- */
 
-static int init_queue(struct uroce_context *ctx, struct post_queue *q, const struct abi_ring_place *place, uint32_t slot_bytes,
-	uint32_t wrs, uint32_t max_sge, uint32_t max_inline)
+static bool is_granted(const struct abi_qp_cap *got, const struct abi_qp_cap *asked, bool has_rq)
 {
-	void *slots;
-	int err = context_ring(ctx, place, slot_bytes, &q->ring, &slots);
-	if (err)
-		return err;
-	if (place->slots < wrs) {
-		log_write(context_log(ctx), LOG_ERROR, "the engine made a queue of %u slots for %u WRs", place->slots, wrs);
-		return -EPROTO;
-	}
-	q->slots = slots;
-	q->count = place->slots;
-	q->slot_bytes = place->slot_bytes;
-	q->max_sge = max_sge;
-	q->max_inline = max_inline;
-	/* A new ring is empty, wherever its indices begin. */
-	atomic_init(&q->tail, atomic_load_explicit(&q->ring->client_index, memory_order_relaxed));
-	atomic_init(&q->head, atomic_load_explicit(&q->tail, memory_order_relaxed));
-	return 0;
-}
-
-static bool is_granted(const struct abi_qp_cap *got, const struct abi_qp_cap *asked)
-{
-	return got->max_send_wr >= asked->max_send_wr && got->max_recv_wr >= asked->max_recv_wr
-		&& got->max_send_sge >= asked->max_send_sge && got->max_recv_sge >= asked->max_recv_sge
+	if (has_rq && (got->max_recv_wr < asked->max_recv_wr || got->max_recv_sge < asked->max_recv_sge))
+		return false;
+	return got->max_send_wr >= asked->max_send_wr && got->max_send_sge >= asked->max_send_sge
 		&& got->max_inline >= asked->max_inline;
 }
 
@@ -99,16 +78,16 @@ static int take_reply(struct uroce_qp *qp, const struct abi_req *req, const stru
 	const struct abi_qp_cap *cap = &rep->qp.cap;
 	int err;
 	qp->o.handle = rep->handle;
-	if (!is_granted(cap, &req->create_qp.cap) || cap->max_send_sge > ABI_MAX_SGE || cap->max_recv_sge > ABI_MAX_SGE
+	if (!is_granted(cap, &req->create_qp.cap, !qp->srq) || cap->max_send_sge > ABI_MAX_SGE || cap->max_recv_sge > ABI_MAX_SGE
 		|| cap->max_inline > ABI_MAX_INLINE || rep->qp.doorbell >= ABI_DOORBELLS) {
 		log_write(context_log(ctx), LOG_ERROR,
 			"the engine granted a QP with less than was asked for, or more than there can be");
 		return -EPROTO;
 	}
-	err = init_queue(ctx, &qp->sq, &rep->qp.sq, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), cap->max_send_wr,
+	err = post_queue_init(ctx, &qp->sq, &rep->qp.sq, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), cap->max_send_wr,
 		cap->max_send_sge, cap->max_inline);
-	if (!err)
-		err = init_queue(ctx, &qp->rq, &rep->qp.rq, abi_recv_slot_bytes(cap->max_recv_sge), cap->max_recv_wr,
+	if (!err && !qp->srq)
+		err = post_queue_init(ctx, &qp->rq, &rep->qp.rq, abi_recv_slot_bytes(cap->max_recv_sge), cap->max_recv_wr,
 			cap->max_recv_sge, 0);
 	if (err)
 		return err;
@@ -137,6 +116,7 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	req.create_qp.cap = (struct abi_qp_cap){ at_least_one(init->cap.max_send_wr), at_least_one(init->cap.max_recv_wr),
 		at_least_one(init->cap.max_send_sge), at_least_one(init->cap.max_recv_sge), init->cap.max_inline };
 	req.create_qp.signal_all = init->signal_all;
+	req.create_qp.srq = qp->srq ? qp->srq->o.handle : 0;
 	req.create_qp.cookie = qp->o.cookie;
 	err = context_call(ctx, &req, &rep);
 	if (err)
@@ -149,6 +129,8 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	qp->pd->refs++;
 	qp->send_cq->refs++;
 	qp->recv_cq->refs++;
+	if (qp->srq)
+		qp->srq->refs++;
 	flush_add(qp);
 	return 0;
 }
@@ -161,6 +143,8 @@ static const char *refuse_init(const struct uroce_context *ctx, const struct uro
 		return "send_cq and recv_cq are both needed (they may be the same)";
 	if (init->send_cq->o.ctx != ctx || init->recv_cq->o.ctx != ctx)
 		return "PD and CQs are not of one context";
+	if (init->srq && init->srq->o.ctx != ctx)
+		return "the SRQ is of another context";
 	return NULL;
 }
 
@@ -180,6 +164,7 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 	qp->pd = pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
 	qp->user = init->user;
 	qp->service = init->service;
 	qp->ops = post_ops(init->service);
@@ -223,6 +208,8 @@ int uroce_qp_destroy(struct uroce_qp *qp)
 		qp->pd->refs--;
 		qp->send_cq->refs--;
 		qp->recv_cq->refs--;
+		if (qp->srq)
+			qp->srq->refs--;
 	}
 	context_unlock(ctx);
 	if (err)

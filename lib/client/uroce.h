@@ -7,17 +7,17 @@
  * its chapter 11), values of enums those of <infiniband/verbs.h> where it has them.
  *
  * Threads. Control calls (open, create, modify, query, destroy) of one context may be made from any thread; the library
- * serialises them with a lock of the context's own. Posting to one queue of one QP, and polling one CQ, are each
- * single-threaded: the caller serialises. Different queues and CQs are independent. Two calls take part in polling:
+ * serialises them with a lock of the context's own. Posting to one queue of one QP or to one SRQ, and polling one CQ, are
+ * each single-threaded: the caller serialises. Different queues and CQs are independent. Two calls take part in polling:
  * destroying a QP, and modifying it to RESET, remove its completions from both its CQs; nobody else may poll these
- * meanwhile.
+ * meanwhile. One takes part in posting: nobody may post to an SRQ that is being resized.
  *
  * Errors of every control call, not repeated below: -ENODEV, the engine is gone; -EPROTO, its answer makes no sense (another
  * version?); -ENOMEM; with a daemon -EDQUOT, more than it allows this client or its user.
  *
  * Death of the engine. A daemon can end, be killed, or throw a client out. Nothing hangs then: control calls, posts and arming
  * return -ENODEV, also those that are waiting; polls return first what was completed, then UROCE_WC_WR_FLUSH_ERR for every WR
- * still outstanding in a queue of the CQ (those of one queue in post order), then -ENODEV; event calls return what waits in
+ * still outstanding in a queue of the CQ (those of one queue in post order; what is in an SRQ is in no CQ's), then -ENODEV; event calls return what waits in
  * the fd, then -ENODEV. One line of the log says why, with the next control call or uroce_close at the latest. Destroy calls
  * succeed; pool memory stays mapped until uroce_close. To go on, close the context and open another.
  *
@@ -40,6 +40,7 @@ struct uroce_pd;      /* protection domain, IBA 10.2.3 */
 struct uroce_mr;      /* memory region, IBA 10.6 */
 struct uroce_channel; /* where events of CQs arrive */
 struct uroce_cq;      /* completion queue, IBA 10.2.6 */
+struct uroce_srq;     /* shared receive queue, IBA 10.2.9 */
 struct uroce_qp;      /* queue pair, IBA 10.2.4 */
 
 /* A global identifier as it is on the wire: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBA annex A17). */
@@ -67,7 +68,7 @@ struct uroce_device_attr {
 	bool port_up;
 	uint32_t active_mtu; /* bytes: largest path MTU the port carries */
 	uint32_t gid_slots;  /* GID indices are below it */
-	uint32_t max_qp, max_cq, max_mr, max_pd;
+	uint32_t max_qp, max_cq, max_srq, max_mr, max_pd;
 	uint32_t max_qp_wr;  /* WRs of one queue */
 	uint32_t max_cqe;    /* CQEs of one CQ */
 	uint32_t max_sge;    /* SGEs of one WR */
@@ -122,7 +123,7 @@ enum uroce_access {
 
 /* Makes a protection domain: a QP reaches only MRs of its own. Any thread. IBA "Allocate Protection Domain" */
 int uroce_pd_create(struct uroce_context *ctx, struct uroce_pd **out);
-/* -EBUSY: MRs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
+/* -EBUSY: MRs, SRQs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
 int uroce_pd_destroy(struct uroce_pd *pd);
 
 /* Pool memory: at least `bytes` bytes, zeroed, page aligned, shared with the engine, usable in every mode. To be used by WRs
@@ -235,6 +236,35 @@ int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n);
  * -EINVAL: the CQ has no channel; -ENODEV: the engine is gone. No lock, no system call. One thread at a time per CQ. IBA 11.4.2.2 */
 int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only);
 
+/* ---- shared receive queues ---- */
+
+struct uroce_srq_attr {
+	uint32_t max_wr;  /* WRs it holds */
+	uint32_t max_sge; /* SGEs of one WR */
+	uint32_t limit;   /* UROCE_EVENT_SRQ_LIMIT_REACHED is raised once when fewer WRs are left; 0: not armed */
+};
+enum uroce_srq_attr_mask { UROCE_SRQ_MAX_WR = 1 << 0, UROCE_SRQ_LIMIT = 1 << 1 };
+struct uroce_srq_init {
+	struct uroce_srq_attr attr; /* 0 means 1, but for the limit */
+	void *user;
+};
+
+/* Makes a queue of receives that any number of QPs, of whatever service, take from. The lkeys in it are those of pd, whichever
+ * PD a QP is in. What was granted, never less than asked, says uroce_srq_query. -EINVAL: more than max_qp_wr or max_sge, or a
+ * limit over max_wr. Any thread. IBA "Create Shared Receive Queue" */
+int uroce_srq_create(struct uroce_pd *pd, const struct uroce_srq_init *init, struct uroce_srq **out);
+/* What is still in it does not complete. -EBUSY: QPs still use it. Waits for events of it that were taken and not
+ * acknowledged, as uroce_cq_destroy. Any thread but one that holds such. IBA "Destroy Shared Receive Queue" */
+int uroce_srq_destroy(struct uroce_srq *srq);
+/* Its size, its limit, or both, in this order; mask: enum uroce_srq_attr_mask. WRs in it stay. The limit's event comes at once
+ * when fewer are in it already. -EINVAL: as for creation, or smaller than what is in it: the SRQ is then as it was. See
+ * Threads. IBA "Modify Shared Receive Queue" */
+int uroce_srq_modify(struct uroce_srq *srq, const struct uroce_srq_attr *attr, uint32_t mask);
+/* As it is now; the limit is 0 when its event has been raised. Any thread. IBA "Query Shared Receive Queue" */
+int uroce_srq_query(struct uroce_srq *srq, struct uroce_srq_attr *attr);
+/* What was given as user at creation. Any thread. */
+void *uroce_srq_user(const struct uroce_srq *srq);
+
 /* ---- queue pairs ---- */
 
 /* IBA 9.7 to 9.8. */
@@ -305,9 +335,10 @@ struct uroce_qp_init {
 	struct uroce_qp_cap cap; /* 0 means 1, and 0 bytes inline */
 	bool signal_all;         /* every send WR is signaled */
 	void *user;
+	struct uroce_srq *srq;   /* where its receives come from; NULL: a queue of its own. It has to stay, too */
 };
 
-/* Makes a QP, in RESET. What was granted, never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD and CQs of
+/* Makes a QP, in RESET. With an SRQ, max_recv_wr and max_recv_sge say nothing and are granted as 0. What was granted, never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD, CQs or SRQ of
  * different contexts, a service that there is not, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create
  * Queue Pair" */
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out);
@@ -403,7 +434,7 @@ struct uroce_recv_wr {
 };
 /* Posts n WRs, in order. Returns how many; less than n when the next one was not posted, and then nothing after it was. A
  * negative errno when the first was not:
- *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET), or the WR cannot be
+ *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET, and none of a QP with an SRQ), or the WR cannot be
  *            right: opcode (or none of the service), flags, number of SGEs, inline bytes, message over max_msg_bytes, atomic not of one SGE of 8
  *            bytes or at an address that is not a multiple of 8. One line in the log says which, for so many a second.
  *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
@@ -413,6 +444,10 @@ struct uroce_recv_wr {
  * sleeps. One thread at a time per queue: sends and receives of one QP may be posted by two. IBA 11.4.1 */
 int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigned n);
 int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigned n);
+/* The same for an SRQ, in whatever states its QPs are; a WR completes in the CQ of the QP that takes it, and its slot is free
+ * when it was taken. -EINVAL: too many SGEs. A QP that goes to ERR gives the receive that it holds back as flushed and then
+ * raises UROCE_EVENT_QP_LAST_WQE_REACHED; one that is reset or destroyed leaves it to the others. One thread at a time per SRQ. */
+int uroce_post_srq_recv(struct uroce_srq *srq, const struct uroce_recv_wr *wr, unsigned n);
 
 /* ---- events and counters ---- */
 
@@ -424,22 +459,26 @@ enum uroce_event_type {
 	UROCE_EVENT_QP_ACCESS_ERR = 3, /* the peer asked for what it may not have */
 	UROCE_EVENT_COMM_EST = 4,      /* the first packet came while in RTR */
 	UROCE_EVENT_SQ_DRAINED = 5,
-	UROCE_EVENT_DEVICE_FATAL = 8,  /* this one and the following are of the device: neither QP nor CQ */
+	UROCE_EVENT_DEVICE_FATAL = 8,      /* this one and the port's are of the device */
 	UROCE_EVENT_PORT_ACTIVE = 9,
 	UROCE_EVENT_PORT_ERR = 10,
-	UROCE_EVENT_GID_CHANGE = 18,
+	UROCE_EVENT_SRQ_ERR = 14,          /* of an SRQ: its ring was overwritten; its QPs go to ERR when they need a receive */
+	UROCE_EVENT_SRQ_LIMIT_REACHED = 15,
+	UROCE_EVENT_QP_LAST_WQE_REACHED = 16, /* of a QP that is in ERR: it takes nothing more from its SRQ */
+	UROCE_EVENT_GID_CHANGE = 18,       /* of the device */
 };
 struct uroce_async_event {
 	enum uroce_event_type type;
-	struct uroce_qp *qp; /* or NULL */
-	struct uroce_cq *cq; /* or NULL */
+	struct uroce_qp *qp;   /* or NULL */
+	struct uroce_cq *cq;   /* or NULL */
+	struct uroce_srq *srq; /* or NULL */
 };
 /* An fd that is readable when an asynchronous event waits; the context's, as uroce_channel_fd. Any thread. */
 int uroce_async_fd(const struct uroce_context *ctx);
 /* Takes one; blocks unless the fd is O_NONBLOCK. Events of objects that were destroyed meanwhile are passed over. Each event
- * taken of a QP or CQ must be acknowledged before that can be destroyed. Errors as uroce_channel_get_event. Any thread. */
+ * taken of a QP, CQ or SRQ must be acknowledged before that can be destroyed. Errors as uroce_channel_get_event. Any thread. */
 int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *event);
-/* Acknowledges an event taken, once: from then on its QP or CQ may be gone. Events of the device need none, but may have
+/* Acknowledges an event taken, once: from then on its object may be gone. Events of the device need none, but may have
  * one. Any thread. */
 void uroce_async_ack_event(const struct uroce_async_event *event);
 

@@ -6,13 +6,12 @@
 
 #include "machine.h"
 
-#define MAX_QP_WR 32768u
 #define MAX_CQE (1u << 22)
 #define MAX_PD 65536u
 
 typedef int handler_fn(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 
-static uint32_t round_up_power(uint32_t n)
+uint32_t control_round_up(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
@@ -22,7 +21,7 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 	const struct core *c = k->core;
 	rep->device = (struct abi_device){
 		.mode = c->config.mode, .port_up = 1, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
-		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
+		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
 		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
 	};
@@ -180,7 +179,7 @@ static int create_cq(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -ENOENT, "no channel has the handle 0x%x", req->create_cq.channel);
 	if (k->cqs.count >= k->core->config.max_cq)
 		return client_refuse(rep, -ENOMEM, "the device has no more than %u CQs", k->core->config.max_cq);
-	uint32_t slots = round_up_power(entries);
+	uint32_t slots = control_round_up(entries);
 	int rc = client_check_quota(k, &(struct core_usage){ .cqs = 1, .ring_bytes = client_ring_bytes(slots, sizeof(struct abi_cqe)) }, rep);
 	if (rc)
 		return rc;
@@ -229,13 +228,15 @@ static int check_cap(const struct abi_qp_cap *cap, struct abi_rep *rep)
 	return 0;
 }
 
-/* What is granted for what was asked: everything at least 1, rings a power of two. */
-static struct abi_qp_cap grant_cap(const struct abi_qp_cap *ask)
+/* What is granted for what was asked: everything at least 1, rings a power of two. With an SRQ there is no RQ. */
+static struct abi_qp_cap grant_cap(const struct abi_qp_cap *ask, bool has_srq)
 {
 	struct abi_qp_cap c = {
-		.max_send_wr = round_up_power(ask->max_send_wr), .max_recv_wr = round_up_power(ask->max_recv_wr), .max_send_sge = ask->max_send_sge ? ask->max_send_sge : 1,
+		.max_send_wr = control_round_up(ask->max_send_wr), .max_recv_wr = control_round_up(ask->max_recv_wr), .max_send_sge = ask->max_send_sge ? ask->max_send_sge : 1,
 		.max_recv_sge = ask->max_recv_sge ? ask->max_recv_sge : 1,
 	};
+	if (has_srq)
+		c.max_recv_wr = c.max_recv_sge = 0;
 	uint32_t body = abi_send_slot_bytes(c.max_send_sge, ask->max_inline) - ABI_WQE_BODY;
 	c.max_inline = body < ABI_MAX_INLINE ? body : ABI_MAX_INLINE;
 	return c;
@@ -243,13 +244,14 @@ static struct abi_qp_cap grant_cap(const struct abi_qp_cap *ask)
 
 static uint64_t rings_bytes(const struct abi_qp_cap *cap)
 {
-	return client_ring_bytes(cap->max_send_wr, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline)) + client_ring_bytes(cap->max_recv_wr, abi_recv_slot_bytes(cap->max_recv_sge));
+	uint64_t sq = client_ring_bytes(cap->max_send_wr, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline));
+	return cap->max_recv_wr ? sq + client_ring_bytes(cap->max_recv_wr, abi_recv_slot_bytes(cap->max_recv_sge)) : sq;
 }
 
 static int take_rings(struct core_client *k, struct queue_pair *p, const struct abi_qp_cap *cap)
 {
 	int rc = client_take_ring(k, cap->max_send_wr, abi_send_slot_bytes(cap->max_send_sge, cap->max_inline), &p->sq);
-	if (rc)
+	if (rc || !cap->max_recv_wr)
 		return rc;
 	rc = client_take_ring(k, cap->max_recv_wr, abi_recv_slot_bytes(cap->max_recv_sge), &p->rq);
 	if (rc)
@@ -257,15 +259,22 @@ static int take_rings(struct core_client *k, struct queue_pair *p, const struct 
 	return rc;
 }
 
-static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi_req *req, struct pd *pd, struct completion_queue *send, struct completion_queue *recv, const struct abi_qp_cap *cap)
+static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi_req *req, struct pd *pd, struct completion_queue *send, struct completion_queue *recv, struct shared_queue *srq,
+	const struct abi_qp_cap *cap)
 {
 	struct arenas *a = &k->arenas;
 	struct qp_init init = {
 		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
-		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .rq = arenas_at(a, p->rq.arena, p->rq.control_offset),
-		.sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .rq_slots = arenas_at(a, p->rq.arena, p->rq.slots_offset),
-		.sq_n = p->sq.slots, .rq_n = p->rq.slots, .sq_slot_bytes = p->sq.slot_bytes, .rq_slot_bytes = p->rq.slot_bytes,
+		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .sq_n = p->sq.slots, .sq_slot_bytes = p->sq.slot_bytes,
 	};
+	if (srq) {
+		init.srq = &srq->srq;
+	} else {
+		init.rq = arenas_at(a, p->rq.arena, p->rq.control_offset);
+		init.rq_slots = arenas_at(a, p->rq.arena, p->rq.slots_offset);
+		init.rq_n = p->rq.slots;
+		init.rq_slot_bytes = p->rq.slot_bytes;
+	}
 	int rc = qp_new(&p->qp, &init);
 	if (rc)
 		return rc;
@@ -295,10 +304,13 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -EINVAL, "the CQ has overrun; destroy it and make a larger one");
 	if (req->create_qp.service > ABI_SERVICE_UC)
 		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) and UC (1) are", req->create_qp.service);
+	struct shared_queue *srq = req->create_qp.srq ? handles_get(&k->srqs, req->create_qp.srq) : NULL;
+	if (req->create_qp.srq && !srq)
+		return client_refuse(rep, -ENOENT, "no SRQ has the handle 0x%x", req->create_qp.srq);
 	int rc = check_cap(&req->create_qp.cap, rep);
 	if (rc)
 		return rc;
-	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap);
+	struct abi_qp_cap cap = grant_cap(&req->create_qp.cap, srq != NULL);
 	if (k->qps.count >= k->core->config.max_qp)
 		return client_refuse(rep, -ENOMEM, "the device has no more than %u QPs", k->core->config.max_qp);
 	rc = client_check_quota(k, &(struct core_usage){ .qps = 1, .ring_bytes = rings_bytes(&cap) }, rep);
@@ -312,7 +324,7 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 		free(p);
 		return client_refuse(rep, rc, "no ring memory for a QP of %u send and %u receive WRs", cap.max_send_wr, cap.max_recv_wr);
 	}
-	rc = make_qp(k, p, req, pd, send, recv, &cap);
+	rc = make_qp(k, p, req, pd, send, recv, srq, &cap);
 	if (!rc && !(p->qp->handle = rep->handle = handles_add(&k->qps, p))) {
 		doorbell_give(k, p->qp);
 		qpn_release(&k->core->qpns, p->qp->qpn);
@@ -392,6 +404,10 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_QUERY_QP] = query_qp,
 	[ABI_DESTROY_QP] = client_destroy,
 	[ABI_QUERY_COUNTERS] = query_counters,
+	[ABI_CREATE_SRQ] = srq_create,
+	[ABI_MODIFY_SRQ] = srq_modify,
+	[ABI_QUERY_SRQ] = srq_query,
+	[ABI_DESTROY_SRQ] = client_destroy,
 };
 
 static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

@@ -50,6 +50,7 @@ static void apply_defaults(struct core_config *c)
 {
 	c->max_qp = c->max_qp ? c->max_qp : DEFAULT_OBJECTS;
 	c->max_cq = c->max_cq ? c->max_cq : DEFAULT_OBJECTS;
+	c->max_srq = c->max_srq ? c->max_srq : DEFAULT_OBJECTS;
 	c->max_mr = c->max_mr ? c->max_mr : DEFAULT_OBJECTS;
 	c->cores = c->cores ? c->cores : 1;
 	c->hooks = c->hooks ? c->hooks : &core_host_hooks;
@@ -81,6 +82,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	e->log = config->log;
 	e->window_packets = choose_window(config->window_packets);
 	e->on_event = event_on_qp;
+	e->on_srq_event = event_on_srq;
 	e->on_cq_overrun = event_on_cq_overrun;
 	e->on_sq_idle = doorbell_on_idle;
 	slab_init(&e->wr_small, sizeof(struct wr), 256, 0);

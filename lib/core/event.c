@@ -125,6 +125,14 @@ void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event)
 	write_async(client_qp(q)->client, q->cookie, event);
 }
 
+void event_on_srq(struct qp_env *env, struct srq *srq, enum abi_event event)
+{
+	struct core_client *k = ((struct shared_queue *)srq)->client;
+	if (event == ABI_EVENT_SRQ_ERR)
+		log_limited(env->log, &k->refusals, env->now_ns, LOG_WARN, "%s: the ring of an SRQ was overwritten; it is not used any more", k->core->config.name);
+	write_async(k, srq->cookie, event);
+}
+
 /* ---- an overrun CQ takes its QPs to ERR (IBA vol. 1, 11.6.3.1), outside of the QP that found it ---- */
 
 void event_on_cq_overrun(struct qp_env *env, struct cq *cq)

@@ -12,6 +12,7 @@
 #include "modify.h"
 #include "qp.h"
 #include "qpn.h"
+#include "recv.h"
 
 #define LINGER_MAX 16u  /* idle SQs looked at without a doorbell */
 #define WARM_MAX 8u      /* clients whose doorbells are looked at at every round; up to so many, all are */
@@ -82,6 +83,15 @@ struct completion_queue {
 	TAILQ_ENTRY(completion_queue) late_link;
 };
 
+/* An SRQ's place, and the one that it is to go on in when it is being resized (slots 0: it is not). */
+struct shared_queue {
+	struct srq srq; /* first: a struct srq is one */
+	struct core_client *client;
+	struct pd *pd;
+	struct abi_ring_place place, next;
+	uint32_t max_sge;
+};
+
 /* A QP's place. */
 struct queue_pair {
 	struct qp *qp;
@@ -95,7 +105,7 @@ struct core_client {
 	struct arenas arenas;
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
-	struct handles pds, memories, regions, channels, cqs, qps;
+	struct handles pds, memories, regions, channels, cqs, srqs, qps;
 	struct qp_group group;     /* its QPs share the sending with those of other clients as one */
 	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
 	uint32_t doorbells_room, doorbells_hint;
@@ -125,6 +135,7 @@ void event_notify(struct core *c);
 void event_retry(struct core *c);
 void event_forget_cq(struct core *c, struct completion_queue *q);
 void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event);
+void event_on_srq(struct qp_env *env, struct srq *srq, enum abi_event event);
 void event_on_cq_overrun(struct qp_env *env, struct cq *cq);
 /* A piece of what overrun CQs bring about. */
 void event_handle_overruns(struct core *c);
@@ -142,6 +153,16 @@ void doorbell_forget_client(struct core_client *k);
 /* A number for q among its client's doorbells. 0, -ENOMEM, -ENOSPC. */
 int doorbell_take(struct core_client *k, struct qp *q);
 void doorbell_give(struct core_client *k, struct qp *q);
+
+/* control.c */
+#define MAX_QP_WR 32768u
+uint32_t control_round_up(uint32_t n);
+
+/* srq_control.c */
+int srq_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int srq_modify(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int srq_query(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+void srq_destroy(struct core_client *k, uint32_t handle, struct shared_queue *q);
 
 /* client.c */
 /* DESTROY_*, DEREG_MR, FREE_MEMORY. 0; -ENOENT, -EBUSY with a text. */

@@ -14,6 +14,7 @@ static const struct {
 	{ "pds", offsetof(struct core_usage, pds), false },
 	{ "qps", offsetof(struct core_usage, qps), false },
 	{ "cqs", offsetof(struct core_usage, cqs), false },
+	{ "srqs", offsetof(struct core_usage, srqs), false },
 	{ "mrs", offsetof(struct core_usage, mrs), false },
 	{ "channels", offsetof(struct core_usage, channels), false },
 	{ "registered_bytes", offsetof(struct core_usage, registered_bytes), true },

@@ -43,7 +43,7 @@ enum verdict deliver_take_receive(struct qp *q)
 {
 	if (q->resp.recv)
 		return EXECUTE;
-	switch (recv_take(&q->rq, q->env, &q->resp.recv)) {
+	switch (recv_take(q->source, q->env, &q->resp.recv)) {
 	case RECV_OK:
 		return EXECUTE;
 	case RECV_NONE:
@@ -72,7 +72,7 @@ void deliver_abandon(struct qp *q)
 	r->in_message = false;
 	if (!r->recv)
 		return;
-	recv_return(&q->rq, r->recv);
+	recv_return(q->source, r->recv);
 	r->recv = NULL;
 }
 
@@ -88,7 +88,7 @@ static enum verdict deliver_send(struct qp *q, const struct packet *p)
 	}
 	if ((uint64_t)r->received + p->payload_len > r->recv->room)
 		return RECEIVE_TOO_SHORT;
-	if (p->payload_len && sg_scatter(&r->sg, q->env->mrs, q->rq.pd, p->payload, p->payload_len) != MEM_OK)
+	if (p->payload_len && sg_scatter(&r->sg, q->env->mrs, q->source->pd, p->payload, p->payload_len) != MEM_OK)
 		return RECEIVE_BAD_KEY;
 	r->received += p->payload_len;
 	return EXECUTE;

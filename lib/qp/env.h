@@ -13,6 +13,8 @@
 #include "slab.h"
 #include "wheel.h"
 
+struct srq;
+
 struct qp_env {
 	uint64_t now_ns;           /* stamped once per call into the core */
 	struct wheel *wheel;
@@ -30,6 +32,7 @@ struct qp_env {
 	uint32_t round;            /* counts calls of core_tx */
 	uint32_t window_packets;   /* most PSNs of a QP in flight */
 	void (*on_event)(struct qp_env *env, struct qp *qp, enum abi_event event);
+	void (*on_srq_event)(struct qp_env *env, struct srq *srq, enum abi_event event);
 	void (*on_cq_overrun)(struct qp_env *env, struct cq *cq);
 	void (*on_sq_idle)(struct qp_env *env, struct qp *qp); /* its ring was found empty */
 };

@@ -48,11 +48,15 @@ int qp_new(struct qp **out, const struct qp_init *init)
 		.rq = { .ring = init->rq, .slots = init->rq_slots, .mask = init->rq_n - 1, .slot_bytes = init->rq_slot_bytes,
 			.max_sge = (uint8_t)init->cap.max_recv_sge, .pd = init->pd },
 	};
+	q->source = init->srq ? &init->srq->rq : &q->rq;
 	q->pd->refs++;
 	q->send_cq->refs++;
 	q->recv_cq->refs++;
+	if (init->srq)
+		init->srq->refs++;
+	else
+		atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release); /* receives need no doorbell but in ERR */
 	retry_init(q);
-	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release); /* receives need no doorbell but in ERR */
 	qp_count_bytes(q);
 	*out = q;
 	return 0;
@@ -100,6 +104,8 @@ void qp_destroy(struct qp *q)
 	q->pd->refs--;
 	q->send_cq->refs--;
 	q->recv_cq->refs--;
+	if (q->source->srq)
+		q->source->srq->refs--;
 	free(q);
 }
 
@@ -114,6 +120,13 @@ void qp_count_bytes(struct qp *q)
 	q->env->qp_bytes += bytes;
 	q->env->qp_bytes -= q->counted_bytes;
 	q->counted_bytes = bytes;
+}
+
+static void drop_receives(struct recv_queue *rq)
+{
+	rq->taken = rq->retired = atomic_load_explicit(&rq->ring->client_index, memory_order_acquire);
+	recv_free_slots(rq);
+	atomic_store_explicit(&rq->ring->looking, 1, memory_order_release);
 }
 
 void qp_reset(struct qp *q)
@@ -136,15 +149,14 @@ void qp_reset(struct qp *q)
 	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
 	q->req.retired = q->req.taken;
 	req_free_slots(q);
-	q->rq.taken = q->rq.retired = atomic_load_explicit(&q->rq.ring->client_index, memory_order_acquire);
-	recv_free_slots(&q->rq);
-	atomic_store_explicit(&q->rq.ring->looking, 1, memory_order_release);
+	if (q->rq.ring)
+		drop_receives(&q->rq);
 	inflight_init(&q->flight, psn_make(0));
 }
 
 /* ---- completions ---- */
 
-/* index: of its WQE, in the SQ or RQ. */
+/* index: of its WQE, in the SQ, RQ or SRQ. */
 static struct abi_cqe *begin_cqe(struct qp *q, struct cq *cq, uint64_t wr_id, uint32_t index, struct failure f)
 {
 	struct abi_cqe *c = cq_reserve(cq);
@@ -194,7 +206,7 @@ void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 
 void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, const struct packet *last, uint32_t byte_len)
 {
-	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, q->rq.retired++, f);
+	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, r->index, f);
 	if (c) {
 		c->opcode = last && last->op->message == MESSAGE_WRITE ? ABI_WC_RECV_WRITE_WITH_IMM : ABI_WC_RECV;
 		c->byte_len = byte_len;
@@ -204,7 +216,7 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 		}
 		cq_count(q->recv_cq);
 	}
-	recv_free_slots(&q->rq);
+	recv_retire(q->source);
 	if (c)
 		end_cqe(q, q->recv_cq, c, f.status || (last && last->solicited));
 	q->counter[QP_COMPLETED_RECEIVES]++;
@@ -213,11 +225,12 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 
 /* ---- ERR ---- */
 
+/* What is in an SRQ is not this QP's. */
 static uint32_t flush_receives(struct qp *q, uint32_t most)
 {
 	struct recv_wr *r;
 	uint32_t n = 0;
-	for (; n < most && recv_take(&q->rq, q->env, &r) == RECV_OK; n++)
+	for (; q->rq.ring && n < most && recv_take(&q->rq, q->env, &r) == RECV_OK; n++)
 		qp_complete_receive(q, r, flushed, NULL, 0);
 	return n;
 }
@@ -257,9 +270,12 @@ void qp_enter_error(struct qp *q)
 		q->resp.recv = NULL;
 		qp_complete_receive(q, r, flushed, NULL, 0);
 	}
-	/* from now on a posted receive needs a doorbell: clear the flag, full fence, look once more */
-	atomic_store_explicit(&q->rq.ring->looking, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	if (q->rq.ring) { /* from now on a posted receive needs a doorbell: clear the flag, full fence, look once more */
+		atomic_store_explicit(&q->rq.ring->looking, 0, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+	} else { /* it takes no more from the SRQ (IBA vol. 1, 11.6.3.3) */
+		q->env->on_event(q->env, q, ABI_EVENT_QP_LAST_WQE_REACHED);
+	}
 	start_flushing(q);
 	qp_flush(q);
 }

@@ -90,14 +90,17 @@ struct retry {
 	uint8_t probes_alone;     /* running: what a probe carried was acknowledged, and nothing after it */
 };
 
+/* A receive source: an RQ, or the RQ inside an SRQ. */
 struct recv_queue {
-	struct abi_ring *ring;    /* hostile */
+	struct abi_ring *ring;    /* hostile; NULL: the QP has no RQ but an SRQ */
 	const uint8_t *slots;
 	uint32_t mask, slot_bytes;
+	struct srq *srq;          /* whose it is, NULL: a QP's own */
 	uint32_t taken;
 	uint32_t retired;         /* what engine_index says: completed, in the order in which they were taken */
 	uint8_t max_sge;
 	const struct pd *pd;      /* whose keys its SGEs are */
+	uint32_t returned_n;
 	struct recv_wr *returned; /* taken, and given back by a message that came to nothing */
 };
 
@@ -124,6 +127,7 @@ struct qp {
 	struct retry retry;
 	struct resp resp;
 	struct out out;
+	struct recv_queue *source; /* where its receives come from: &rq, or an SRQ's */
 	struct recv_queue rq;
 	struct ah ah;
 	bool has_ah;
@@ -152,6 +156,7 @@ struct qp_init {
 	struct abi_ring *sq, *rq;
 	const uint8_t *sq_slots, *rq_slots;
 	uint32_t sq_n, rq_n, sq_slot_bytes, rq_slot_bytes;
+	struct srq *srq; /* NULL: rq, rq_slots and so on are its own */
 	bool signal_all;
 	uint64_t cookie;
 };

@@ -46,7 +46,7 @@ const struct verdict_row verdicts[VERDICT_COUNT][ABI_SERVICES] = {
 void resp_reset(struct qp *q, struct psn epsn)
 {
 	if (q->resp.recv)
-		recv_free(q->env, q->resp.recv);
+		recv_drop(q->source, q->env, q->resp.recv);
 	q->resp = (struct resp){ .epsn = epsn, .ack_psn = psn_sub(epsn, 1) };
 }
 

@@ -77,7 +77,8 @@ struct recv_wr {
 	struct recv_wr *next;  /* when it was returned to its source */
 	uint64_t wr_id;
 	uint64_t room;         /* sum of its SGEs */
-	uint32_t num_sge;
+	uint32_t index;        /* of its WQE in the ring */
+	uint8_t num_sge;
 	bool is_large;
 	struct abi_sge sge[3];
 };

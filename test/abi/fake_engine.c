@@ -136,8 +136,12 @@ static void on_create_qp(struct fake_engine *f, const struct abi_req *req, struc
 	assert_true(f->qps < FAKE_OBJECTS);
 	qp->cap = req->create_qp.cap;
 	rep->qp.sq = lay_ring(f, qp->cap.max_send_wr, abi_send_slot_bytes(qp->cap.max_send_sge, qp->cap.max_inline), &qp->sq);
-	rep->qp.rq = lay_ring(f, qp->cap.max_recv_wr, abi_recv_slot_bytes(qp->cap.max_recv_sge), &qp->rq);
-	atomic_store(&qp->rq.ring->looking, 1); /* but in ERR the engine comes by itself when a message needs a receive */
+	if (req->create_qp.srq) {
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	} else {
+		rep->qp.rq = lay_ring(f, qp->cap.max_recv_wr, abi_recv_slot_bytes(qp->cap.max_recv_sge), &qp->rq);
+		atomic_store(&qp->rq.ring->looking, 1); /* but in ERR the engine comes by itself when a message needs a receive */
+	}
 	rep->qp.cap = qp->cap;
 	rep->qp.qpn = qp->qpn = (FAKE_QPN + f->qps) ^ f->qpn_twist;
 	rep->qp.doorbell = qp->doorbell = f->doorbell++;
@@ -153,7 +157,8 @@ static void on_modify_qp(struct fake_engine *f, const struct abi_req *req, struc
 	qp->attr.state = state;
 	if (state == ABI_QP_RESET) {
 		atomic_store(&qp->sq.ring->engine_index, atomic_load(&qp->sq.ring->client_index));
-		atomic_store(&qp->rq.ring->engine_index, atomic_load(&qp->rq.ring->client_index));
+		if (qp->rq.ring)
+			atomic_store(&qp->rq.ring->engine_index, atomic_load(&qp->rq.ring->client_index));
 	}
 }
 
@@ -175,6 +180,48 @@ static void on_query_counters(struct fake_engine *f, const struct abi_req *req, 
 		rep->counters.value[i] = 100 + i;
 }
 
+static void fill_srq(const struct fake_srq *s, struct abi_rep *rep)
+{
+	rep->srq.max_wr = s->rq.count;
+	rep->srq.max_sge = s->max_sge;
+	rep->srq.limit = s->limit;
+}
+
+static void on_create_srq(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct fake_srq *s = &f->srq[f->srqs];
+	assert_true(f->srqs < FAKE_OBJECTS);
+	*s = (struct fake_srq){ .max_sge = req->create_srq.max_sge, .limit = req->create_srq.limit, .cookie = req->create_srq.cookie };
+	rep->srq.ring = lay_ring(f, req->create_srq.max_wr, abi_recv_slot_bytes(s->max_sge), &s->rq);
+	fill_srq(s, rep);
+	rep->handle = ++f->srqs;
+}
+
+/* A new ring begins as zeroes; the client says where it goes on. */
+static void on_modify_srq(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct fake_srq *s = &f->srq[req->modify_srq.srq - 1];
+	struct fake_ring now = s->rq;
+	if (req->modify_srq.mask == ABI_SRQ_LIMIT)
+		s->limit = req->modify_srq.limit;
+	if (req->modify_srq.mask == ABI_SRQ_MAX_WR) {
+		rep->srq.ring = lay_ring(f, req->modify_srq.max_wr, abi_recv_slot_bytes(s->max_sge), &s->old);
+		atomic_store(&s->old.ring->client_index, 0);
+		atomic_store(&s->old.ring->engine_index, 0);
+	}
+	if (req->modify_srq.mask == ABI_SRQ_SWITCH) {
+		s->rq = s->old;
+		s->old = now;
+		atomic_store(&s->rq.ring->engine_index, atomic_load(&now.ring->engine_index));
+	}
+	fill_srq(s, rep);
+}
+
+static void on_query_srq(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	fill_srq(&f->srq[req->handle - 1], rep);
+}
+
 static void (*const answers[ABI_MSG_COUNT])(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep) = {
 	[ABI_QUERY_DEVICE] = on_query_device,
 	[ABI_QUERY_GID] = on_query_gid,
@@ -188,6 +235,9 @@ static void (*const answers[ABI_MSG_COUNT])(struct fake_engine *f, const struct 
 	[ABI_MODIFY_QP] = on_modify_qp,
 	[ABI_QUERY_QP] = on_query_qp,
 	[ABI_QUERY_COUNTERS] = on_query_counters,
+	[ABI_CREATE_SRQ] = on_create_srq,
+	[ABI_MODIFY_SRQ] = on_modify_srq,
+	[ABI_QUERY_SRQ] = on_query_srq,
 };
 
 /* ---- session ---- */

@@ -43,6 +43,12 @@ struct fake_qp {
 	uint64_t cookie;
 };
 
+struct fake_srq {
+	struct fake_ring rq, old; /* the one in use, and the one before a resize */
+	uint32_t max_sge, limit;
+	uint64_t cookie;
+};
+
 struct fake_engine {
 	uint8_t *arena[2];
 	int arena_fd[2]; /* memfds */
@@ -54,7 +60,8 @@ struct fake_engine {
 	unsigned reqs;
 	struct fake_cq cq[FAKE_OBJECTS];
 	struct fake_qp qp[FAKE_OBJECTS];
-	unsigned cqs, qps;
+	struct fake_srq srq[FAKE_OBJECTS]; /* handle n is srq[n - 1] */
+	unsigned cqs, qps, srqs;
 	int channel[FAKE_OBJECTS][2]; /* pipes; handle 1 is channel[0] */
 	unsigned channels;
 	int async[2];

@@ -98,12 +98,211 @@ static void test_operations(void **state)
 	}
 }
 
+/* ---- shared receive queues ---- */
+
+static struct uroce_srq *open_srq(struct fixture *x, uint32_t max_wr, uint32_t max_sge)
+{
+	struct uroce_srq_init init = { .attr = { max_wr, max_sge, 2 }, .user = x };
+	struct uroce_srq *srq;
+	assert_int_equal(uroce_srq_create(x->pd, &init, &srq), 0);
+	assert_ptr_equal(uroce_srq_user(srq), x);
+	return srq;
+}
+
+static void post(struct uroce_srq *srq, uint64_t wr_id, int n)
+{
+	static const struct uroce_sge sge[3] = { { 0x10, 1, 2 }, { 0x20, 3, 4 }, { 0x30, 5, 6 } };
+	struct uroce_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = 3 };
+	assert_int_equal(uroce_post_srq_recv(srq, &wr, 1), n);
+}
+
+static void test_srq(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	struct uroce_srq *srq = open_srq(&x, 4, 3);
+	struct uroce_qp_init init = { .send_cq = x.cq, .recv_cq = x.cq, .srq = srq, .cap = { 8, 8, 1, 1, 0 } };
+	struct uroce_srq_attr attr;
+	struct uroce_recv_wr wr = { 0 };
+	struct uroce_qp_cap cap;
+	struct uroce_qp *qp;
+	assert_int_equal(fake_last(x.f, ABI_CREATE_SRQ)->create_srq.limit, 2);
+	assert_int_equal(uroce_qp_create(x.pd, &init, &qp), 0);
+	assert_int_equal(fake_last(x.f, ABI_CREATE_QP)->create_qp.srq, 1);
+	uroce_qp_cap(qp, &cap);
+	assert_int_equal(cap.max_recv_wr, 0);
+	set_state(qp, UROCE_QP_INIT);
+	x.f->lines = 0;
+	assert_int_equal(uroce_post_recv(qp, &wr, 1), -EINVAL);
+	assert_int_equal(x.f->lines, 1);
+	assert_int_equal(uroce_srq_query(srq, &attr), 0);
+	assert_int_equal(attr.max_wr, 4);
+	assert_int_equal(attr.max_sge, 3);
+	assert_int_equal(attr.limit, 2);
+	attr.limit = 3;
+	assert_int_equal(uroce_srq_modify(srq, &attr, UROCE_SRQ_LIMIT), 0);
+	assert_int_equal(fake_last(x.f, ABI_MODIFY_SRQ)->modify_srq.limit, 3);
+	assert_int_equal(uroce_srq_modify(srq, &attr, 4), -EINVAL);
+	assert_int_equal(uroce_srq_modify(srq, &attr, 0), -EINVAL);
+	assert_int_equal(uroce_srq_destroy(srq), -EBUSY);
+	set_state(qp, UROCE_QP_RESET);
+	assert_int_equal(uroce_qp_destroy(qp), 0);
+	assert_int_equal(uroce_srq_destroy(srq), 0);
+	assert_int_equal(uroce_srq_destroy(NULL), 0);
+	close_service(&x);
+}
+
+/* known-bugs: 41 */
+static void test_posting_to_an_srq(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	struct uroce_srq *srq = open_srq(&x, 4, 3);
+	struct fake_srq *s = &x.f->srq[0];
+	struct uroce_recv_wr wrs[3] = { { .wr_id = 90 }, { .wr_id = 91, .num_sge = 4 }, { .wr_id = 92 } };
+	uint32_t last;
+	for (uint64_t i = 0; i < 3; i++)
+		post(srq, i, 1);
+	const struct abi_recv_wqe *w = fake_slot(&s->rq, 1);
+	assert_int_equal(w->wr_id, 1);
+	assert_int_equal(w->num_sge, 3);
+	assert_int_equal(w->sge[2].addr, 0x30);
+	assert_int_equal(w->sge[2].lkey, 6);
+	assert_int_equal(fake_tail(&s->rq), 3);
+	assert_int_equal(fake_take_doorbells(x.f, &last), 0); /* nobody has to be told */
+	assert_int_equal(x.f->wakes, 0);
+	assert_int_equal(uroce_post_srq_recv(srq, wrs, 3), 1); /* the good one before the bad one */
+	post(srq, 5, -ENOMEM);
+	fake_release(&s->rq, 1);
+	assert_int_equal(uroce_post_srq_recv(srq, wrs + 1, 2), -EINVAL);
+	post(srq, 5, 1);
+	atomic_store(&s->rq.ring->engine_index, 77); /* an impossible one frees nothing */
+	post(srq, 6, -ENOMEM);
+	assert_int_equal(uroce_post_srq_recv(srq, wrs, 0), 0);
+	atomic_store(&x.f->page->dead, 1);
+	post(srq, 6, -ENODEV);
+	assert_int_equal(uroce_srq_destroy(srq), 0);
+	close_service(&x);
+}
+
+/* known-bugs: 49 */
+static void test_resize_of_an_srq(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	x.f->first_index = 0xfffffffe;
+	struct uroce_srq *srq = open_srq(&x, 4, 3);
+	struct fake_srq *s = &x.f->srq[0];
+	struct uroce_srq_attr attr = { .max_wr = 8, .limit = 5 };
+	for (uint64_t i = 0; i < 4; i++)
+		post(srq, i, 1);
+	fake_release(&s->rq, 1);
+	assert_int_equal(uroce_srq_modify(srq, &attr, UROCE_SRQ_MAX_WR | UROCE_SRQ_LIMIT), 0);
+	assert_int_equal(fake_count(x.f, ABI_MODIFY_SRQ), 3);
+	assert_int_equal(s->rq.count, 8);
+	assert_int_equal(s->limit, 5);
+	assert_int_equal(fake_tail(&s->rq), 2);
+	for (uint32_t i = 1; i < 4; i++) {
+		const struct abi_recv_wqe *w = fake_slot(&s->rq, 0xfffffffe + i);
+		assert_int_equal(w->wr_id, i);
+		assert_int_equal(w->sge[2].lkey, 6);
+	}
+	for (uint64_t i = 4; i < 9; i++)
+		post(srq, i, 1);
+	post(srq, 9, -ENOMEM);
+	assert_int_equal(((const struct abi_recv_wqe *)fake_slot(&s->rq, 6))->wr_id, 8);
+	assert_int_equal(fake_tail(&s->old), 2); /* nothing goes to the old one any more */
+	assert_int_equal(uroce_srq_destroy(srq), 0);
+	close_service(&x);
+}
+
+static void refuse_switch(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	if (req->type == ABI_MODIFY_SRQ && req->modify_srq.mask == ABI_SRQ_SWITCH)
+		rep->status = -EINVAL;
+	if (req->type == ABI_MODIFY_SRQ && req->modify_srq.mask == ABI_SRQ_MAX_WR && f->polls)
+		rep->status = -EINVAL;
+}
+
+/* known-bugs: 49 */
+static void test_resize_that_fails(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	struct uroce_srq *srq = open_srq(&x, 4, 1 + 2);
+	struct uroce_srq_attr attr = { .max_wr = 8 };
+	post(srq, 0, 1);
+	x.f->polls = 1;
+	x.f->on_answered = refuse_switch;
+	assert_int_equal(uroce_srq_modify(srq, &attr, UROCE_SRQ_MAX_WR), -EINVAL);
+	x.f->on_answered = NULL;
+	struct fake_ring before = x.f->srq[0].rq;
+	post(srq, 1, 1);
+	assert_int_equal(fake_tail(&before), 2);
+	assert_int_equal(((const struct abi_recv_wqe *)fake_slot(&before, 1))->wr_id, 1);
+	assert_int_equal(uroce_srq_destroy(srq), 0);
+	close_service(&x);
+}
+
+static void test_events_of_an_srq(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	struct uroce_srq *srq = open_srq(&x, 4, 1);
+	struct uroce_async_event e;
+	fake_async(x.f, x.f->srq[0].cookie, ABI_EVENT_SRQ_LIMIT_REACHED);
+	assert_int_equal(uroce_async_get_event(x.ctx, &e), 0);
+	assert_int_equal(e.type, UROCE_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(e.srq, srq);
+	assert_null(e.qp);
+	assert_null(e.cq);
+	uroce_async_ack_event(&e);
+	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(uroce_async_get_event(x.ctx, &e), 0);
+	assert_ptr_equal(e.qp, x.qp);
+	uroce_async_ack_event(&e);
+	fake_async(x.f, x.f->srq[0].cookie, ABI_EVENT_SRQ_ERR);
+	fake_async(x.f, x.f->qp[0].cookie, ABI_EVENT_COMM_EST);
+	assert_int_equal(uroce_srq_destroy(srq), 0); /* its event is passed over */
+	assert_int_equal(uroce_async_get_event(x.ctx, &e), 0);
+	assert_ptr_equal(e.qp, x.qp);
+	uroce_async_ack_event(&e);
+	close_service(&x);
+}
+
+/* When the engine is gone, sends are flushed; what waits in an SRQ is in no CQ. */
+static void test_death_with_an_srq(void **state)
+{
+	struct fixture x = open_service(UROCE_RC);
+	struct uroce_srq *srq = open_srq(&x, 4, 3);
+	struct uroce_qp_init init = { .send_cq = x.cq, .recv_cq = x.cq, .srq = srq, .cap = { 8, 8, 1, 1, 0 } };
+	struct uroce_send_wr wr = { .wr_id = 5, .opcode = UROCE_OP_SEND };
+	struct uroce_wc wc[4];
+	struct uroce_qp *qp;
+	assert_int_equal(uroce_qp_create(x.pd, &init, &qp), 0);
+	set_state(qp, UROCE_QP_RTS);
+	post(srq, 1, 1);
+	assert_int_equal(uroce_post_send(qp, &wr, 1), 1);
+	fake_complete(x.f, &x.f->cq[0], &(struct abi_cqe){ .wr_id = 77, .qpn = uroce_qp_num(qp), .opcode = ABI_WC_RECV, .index = 0 }, false);
+	atomic_store(&x.f->page->dead, 1);
+	assert_int_equal(uroce_cq_poll(x.cq, wc, 4), 1);
+	assert_int_equal(wc[0].wr_id, 77);
+	assert_int_equal(uroce_cq_poll(x.cq, wc, 4), 1);
+	assert_int_equal(wc[0].wr_id, 5);
+	assert_int_equal(wc[0].status, UROCE_WC_WR_FLUSH_ERR);
+	assert_int_equal(uroce_cq_poll(x.cq, wc, 4), -ENODEV);
+	assert_int_equal(uroce_qp_destroy(qp), 0);
+	assert_int_equal(uroce_srq_destroy(srq), 0);
+	close_service(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_create),
 		cmocka_unit_test(test_connect_uc),
 		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_posting_to_an_srq),
+		cmocka_unit_test(test_resize_of_an_srq),
+		cmocka_unit_test(test_resize_that_fails),
+		cmocka_unit_test(test_events_of_an_srq),
+		cmocka_unit_test(test_death_with_an_srq),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,15 +87,23 @@ void raw_cq_new(struct raw_client *c, uint32_t entries, uint32_t channel, struct
 	memset(q->slots, 0, (size_t)p->slots * p->slot_bytes); /* the client's to clear */
 }
 
-static struct raw_ring place_ring(const struct raw_client *c, const struct abi_ring_place *p)
+struct raw_ring raw_ring_of(const struct raw_client *c, const struct abi_ring_place *p)
 {
 	return (struct raw_ring){ .ring = at(c, p->arena, p->control_offset), .slots = at(c, p->arena, p->slots_offset), .n = p->slots, .slot_bytes = p->slot_bytes };
 }
 
+void raw_srq_new(struct raw_client *c, uint32_t max_wr, uint32_t max_sge, struct raw_srq *q)
+{
+	must_ask(c, &(struct abi_req){ .type = ABI_CREATE_SRQ, .create_srq = { .pd = c->pd, .max_wr = max_wr, .max_sge = max_sge, .cookie = 0x5005 } });
+	*q = (struct raw_srq){ .handle = c->rep.handle, .rq = raw_ring_of(c, &c->rep.srq.ring) };
+}
+
 void raw_qp_new(struct raw_client *c, const struct raw_cq *send, const struct raw_cq *recv, const struct abi_qp_cap *cap, struct raw_qp *q)
 {
-	must_ask(c, &(struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = c->pd, .send_cq = send->handle, .recv_cq = recv->handle, .cap = *cap } });
-	*q = (struct raw_qp){ .handle = c->rep.handle, .qpn = c->rep.qp.qpn, .doorbell = c->rep.qp.doorbell, .sq = place_ring(c, &c->rep.qp.sq), .rq = place_ring(c, &c->rep.qp.rq) };
+	must_ask(c, &(struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = c->pd, .send_cq = send->handle, .recv_cq = recv->handle, .service = c->service, .srq = c->srq, .cap = *cap } });
+	*q = (struct raw_qp){ .handle = c->rep.handle, .qpn = c->rep.qp.qpn, .doorbell = c->rep.qp.doorbell, .service = c->service, .sq = raw_ring_of(c, &c->rep.qp.sq) };
+	if (!c->srq)
+		q->rq = raw_ring_of(c, &c->rep.qp.rq);
 }
 
 void raw_connect(struct raw_client *c, const struct raw_qp *q, const char *peer, uint32_t dest_qpn)
@@ -107,7 +115,7 @@ void raw_connect(struct raw_client *c, const struct raw_qp *q, const char *peer,
 		.access = MEM_ACCESS_ALL, .min_rnr_timer = 1 };
 	memcpy(modify.modify_qp.attr.av.dgid, gid.b, 16);
 	for (uint32_t from = ABI_QP_RESET; from < ABI_QP_RTS; from++) {
-		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[ABI_SERVICE_RC][from][from + 1].required;
+		modify.modify_qp.mask = ABI_QP_STATE | qp_transitions[q->service][from][from + 1].required;
 		modify.modify_qp.attr.state = (uint8_t)(from + 1);
 		must_ask(c, &modify);
 	}

@@ -29,6 +29,7 @@ struct input {
 struct side {
 	struct uroce_qp *qp;
 	enum uroce_service service;
+	bool uses_srq;
 	uint32_t qpn;
 	uint64_t posted_sends, posted_receives;     /* wr_id of the next */
 	uint64_t completed_sends, completed_receives; /* least wr_id that may complete next */
@@ -41,6 +42,9 @@ struct world {
 	struct uroce_context *ctx;
 	struct uroce_pd *pd[2];
 	struct uroce_cq *send_cq, *recv_cq;
+	struct uroce_srq *srq;
+	uint64_t posted_shared;
+	bool is_completed[STEPS_MAX + 1]; /* receives of the SRQ, by wr_id */
 	struct uroce_mr *mr[MR_COUNT];
 	uint32_t lkey[MR_COUNT], rkey[MR_COUNT];
 	uint8_t *memory;
@@ -164,8 +168,9 @@ static void connect_qp(struct world *w, struct side *s)
 /* false: refused, since a CQ has overrun. */
 static bool create_qp(struct world *w, struct side *s)
 {
-	*s = (struct side){ .service = take(w) % SERVICES };
-	struct uroce_qp_init init = { .service = s->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 16, 16, 4, 4, 64 } };
+	uint8_t b = take(w);
+	*s = (struct side){ .service = b % SERVICES, .uses_srq = b & 0x40 };
+	struct uroce_qp_init init = { .srq = s->uses_srq ? w->srq : NULL, .service = s->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 16, 16, 4, 4, 64 } };
 	if (uroce_qp_create(w->pd[0], &init, &s->qp))
 		return false;
 	s->qpn = uroce_qp_num(s->qp);
@@ -177,6 +182,8 @@ static void open_queues(struct world *w)
 {
 	must(uroce_cq_create(w->ctx, 64, NULL, NULL, &w->send_cq));
 	must(uroce_cq_create(w->ctx, 64, NULL, NULL, &w->recv_cq));
+	if (!w->srq)
+		must(uroce_srq_create(w->pd[0], &(struct uroce_srq_init){ .attr = { 8, 4, 2 } }, &w->srq));
 	for (unsigned i = 0; i < QPS; i++)
 		check_true(create_qp(w, &w->side[i]), "a QP can be made");
 }
@@ -316,9 +323,12 @@ static void step_send(struct world *w, struct side *s)
 static void step_receive(struct world *w, struct side *s)
 {
 	struct uroce_sge sge[4];
-	struct uroce_recv_wr wr = { .wr_id = s->posted_receives, .sg_list = sge };
+	struct uroce_recv_wr wr = { .wr_id = s->uses_srq ? w->posted_shared : s->posted_receives, .sg_list = sge };
 	wr.num_sge = pick_sges(w, sge);
-	s->posted_receives += uroce_post_recv(s->qp, &wr, 1) == 1;
+	if (s->uses_srq)
+		w->posted_shared += uroce_post_srq_recv(w->srq, &wr, 1) == 1;
+	else
+		s->posted_receives += uroce_post_recv(s->qp, &wr, 1) == 1;
 }
 
 static struct side *side_of(struct world *w, uint32_t qpn)
@@ -336,10 +346,15 @@ static void take_completions(struct world *w, struct uroce_cq *cq, bool is_send)
 	while (uroce_cq_poll(cq, &wc, 1) == 1) {
 		struct side *s = side_of(w, wc.qpn);
 		check_true(s != NULL, "a completion is of a QP");
+		check_true(wc.status || wc.byte_len <= 0x80000000u, "no message is longer than it may be");
+		if (!is_send && s->uses_srq) {
+			check_true(wc.wr_id < w->posted_shared && !w->is_completed[wc.wr_id], "a receive of an SRQ completes once");
+			w->is_completed[wc.wr_id] = true;
+			continue;
+		}
 		uint64_t *next = is_send ? &s->completed_sends : &s->completed_receives, posted = is_send ? s->posted_sends : s->posted_receives;
 		check_true(wc.wr_id >= *next && wc.wr_id < posted, "completions come once and in post order");
 		check_true(is_send || wc.wr_id == *next, "no receive is passed over");
-		check_true(wc.status || wc.byte_len <= 0x80000000u, "no message is longer than it may be");
 		*next = wc.wr_id + 1;
 	}
 }
@@ -424,8 +439,15 @@ static void step_replace(struct world *w, struct side *s)
 	open_queues(w);
 }
 
+static void step_srq(struct world *w, struct side *s)
+{
+	uint8_t b = take(w);
+	struct uroce_srq_attr a = { .max_wr = 1u << (b & 7), .limit = b >> 3 & 7 };
+	uroce_srq_modify(w->srq, &a, b & 0x80 ? UROCE_SRQ_MAX_WR : UROCE_SRQ_LIMIT);
+}
+
 static void (*const steps[])(struct world *w, struct side *s) = {
-	step_packet, step_packet, step_packet, step_packet, step_packet, step_send, step_send, step_receive, step_pull, step_pull, step_time, step_poll, step_deregister, step_modify, step_replace, step_packet,
+	step_packet, step_packet, step_packet, step_packet, step_packet, step_send, step_send, step_receive, step_pull, step_pull, step_time, step_poll, step_deregister, step_modify, step_replace, step_srq,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

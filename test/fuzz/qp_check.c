@@ -74,6 +74,11 @@ static void check_responder(const struct qp *q)
 	}
 	check_true(pending == r->pending && !r->due == !pending && (!r->due || r->due->is_pending), "answers that are due are counted");
 	check_true(r->count <= r->room, "no more records than room");
+	uint32_t returned = 0;
+	for (const struct recv_wr *w = q->source->returned; w; w = w->next)
+		returned++;
+	check_true(returned == q->source->returned_n, "what came back to a receive source is counted");
+	check_true(!q->source->srq || q->source->retired == q->source->taken, "an SRQ's slot is free when it was taken");
 	check_true(!q->resp.recv || q->resp.in_message || q->resp.is_rnr, "a receive WQE is held by a message");
 }
 

@@ -126,9 +126,42 @@ static bool post_buffers(struct end *e, uint32_t n)
 	return posted > 0;
 }
 
+/* The SRQ of a context. */
+static bool post_shared(struct actor *a, uint32_t n)
+{
+	struct uroce_recv_wr wr[BATCH_MAX];
+	struct uroce_sge sge[BATCH_MAX];
+	if (!a->srq || !pool_has_free(&a->srq_pool))
+		return false;
+	n = pool_offer(&a->srq_pool, n < BATCH_MAX ? n : BATCH_MAX, wr, sge);
+	int posted = uroce_post_srq_recv(a->srq, wr, n);
+	if (posted != (int)n)
+		verdict_fail(a->verdict, "posting %u buffers to an SRQ that has room for them: %d", n, posted);
+	else
+		pool_posted(&a->srq_pool, wr, n);
+	return true;
+}
+
+/* Now and then another size and a new limit. */
+static void change_srq(struct actor *a)
+{
+	struct uroce_srq_attr attr = { .max_wr = a->srq_pool.buffers << rng_below(&a->rng, 3), .limit = 1 + (uint32_t)rng_below(&a->rng, a->srq_pool.buffers) }, now;
+	uint32_t mask = (rng_below(&a->rng, 2) ? UROCE_SRQ_MAX_WR : 0) | (!a->limit && a->srq_pool.posted >= attr.limit ? UROCE_SRQ_LIMIT : 0);
+	if (!mask)
+		return;
+	if (uroce_srq_modify(a->srq, &attr, mask) || uroce_srq_query(a->srq, &now))
+		verdict_fail(a->verdict, "an SRQ of %u buffers cannot be changed", a->srq_pool.buffers);
+	if (mask & UROCE_SRQ_MAX_WR && now.max_wr < attr.max_wr)
+		verdict_fail(a->verdict, "an SRQ has room for %u WRs after it was made to hold %u", now.max_wr, attr.max_wr);
+	if (mask & UROCE_SRQ_LIMIT)
+		a->limit = attr.limit;
+}
+
 static bool post_receives(struct end *e, uint32_t n)
 {
 	struct batch b;
+	if (e->plan->uses_srq)
+		return false; /* its context posts */
 	if (plan_is_pooled(e->plan))
 		return post_buffers(e, n);
 	uint32_t offered = check_receives_offered(e);
@@ -176,12 +209,6 @@ static bool poll_cqs(struct actor *a)
 	return has_any;
 }
 
-void actor_poll_all(struct actor *a)
-{
-	while (poll_cqs(a))
-		;
-}
-
 static uint64_t count_completed(const struct end *e)
 {
 	uint64_t counter[QP_COUNTER_COUNT] = { 0 };
@@ -214,6 +241,20 @@ static void resume(struct end *e)
 		verdict_fail(e->actor->verdict, "%s: cannot go back to RTS", e->name);
 }
 
+static void on_last_wqe(struct actor *a, const struct uroce_qp *qp)
+{
+	for (unsigned i = 0; i < a->ends; i++)
+		if (a->end[i]->qp && a->end[i]->qp == qp)
+			a->end[i]->last_wqe_events++;
+}
+
+static void on_limit(struct actor *a, const struct uroce_srq *srq)
+{
+	if (srq != a->srq || !a->limit)
+		verdict_fail(a->verdict, "an SRQ's limit was reached that is not armed");
+	a->limit = 0;
+}
+
 static void take_events(struct actor *a, uint64_t now_ns)
 {
 	struct uroce_async_event e;
@@ -222,8 +263,12 @@ static void take_events(struct actor *a, uint64_t now_ns)
 	while (a->channel && !uroce_channel_get_event(a->channel, &cq))
 		uroce_cq_ack_events(cq, 1);
 	while (!uroce_async_get_event(a->ctx, &e)) {
-		if (e.type == UROCE_EVENT_CQ_ERR || e.type >= UROCE_EVENT_DEVICE_FATAL)
+		if (e.type == UROCE_EVENT_CQ_ERR || e.type == UROCE_EVENT_SRQ_ERR || (!e.qp && !e.srq))
 			verdict_fail(a->verdict, "event %d of the device", e.type);
+		if (e.type == UROCE_EVENT_QP_LAST_WQE_REACHED)
+			on_last_wqe(a, e.qp);
+		if (e.type == UROCE_EVENT_SRQ_LIMIT_REACHED)
+			on_limit(a, e.srq);
 		if (e.type == UROCE_EVENT_SQ_DRAINED)
 			on_drained(a, e.qp, now_ns);
 		uroce_async_ack_event(&e);
@@ -270,6 +315,8 @@ static void strike(struct end *e, uint64_t now_ns)
 
 static bool has_to_post(const struct end *e)
 {
+	if (e->plan->uses_srq)
+		return e->qp && (e->steps_posted < e->plan->steps || pool_has_free(&e->actor->srq_pool));
 	bool has_receives = plan_is_pooled(e->plan) ? wants_buffers(e) : e->receives_posted < check_receives_offered(e);
 	return e->qp && (e->steps_posted < e->plan->steps || has_receives);
 }
@@ -301,6 +348,9 @@ void actor_act(void *actor, uint64_t now_ns)
 	if (a->seen_events != sim_host_events(a->host))
 		take_events(a, now_ns);
 	bool is_busy = poll_cqs(a);
+	is_busy |= post_shared(a, 1 + (uint32_t)rng_below(&a->rng, BATCH_MAX));
+	if (a->srq && rng_below(&a->rng, 32) == 0)
+		change_srq(a);
 	for (unsigned i = 0; i < a->ends; i++) {
 		struct end *e = a->end[i];
 		if (e->plan->mistake_ns)
@@ -324,4 +374,11 @@ uint64_t actor_next(void *actor, uint64_t now_ns)
 	if (!a->is_waiting)
 		return a->next_ns;
 	return a->seen_events != sim_host_events(a->host) ? 0 : UINT64_MAX;
+}
+
+void actor_finish(struct actor *a, uint64_t now_ns)
+{
+	while (poll_cqs(a))
+		;
+	take_events(a, now_ns);
 }

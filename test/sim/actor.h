@@ -27,6 +27,7 @@ struct pool {
 	uint64_t iova;
 	uint32_t buffers, room, stride, posted;
 	bool *is_posted;
+	bool is_shared;                 /* of an SRQ */
 };
 
 /* One side of a connection as it runs. */
@@ -46,6 +47,7 @@ struct end {
 	uint32_t receives_posted, receives_done, receives_good;
 	struct pool pool;
 	uint32_t next_from_peer;        /* pooled: messages of the peer before this one came, or will not come any more */
+	uint32_t last_wqe_events;
 	uint32_t failed_step;           /* first that completed in error; NO_INDEX */
 	bool has_failed_receive;
 	bool is_stopped, is_gone, is_revoked;
@@ -62,6 +64,9 @@ struct actor {
 	struct uroce_pd *pd;
 	struct uroce_channel *channel;  /* NULL: does not wait */
 	struct uroce_cq *cq[CONTEXT_CQS_MAX];
+	struct uroce_srq *srq;          /* or NULL */
+	struct pool srq_pool;
+	uint32_t limit;                 /* armed; 0: its event has come */
 	unsigned cqs, ends;
 	struct end *end[2 * PLAN_PAIRS_MAX];
 	struct rng rng;
@@ -73,8 +78,8 @@ struct actor {
 void actor_post_early(struct actor *a, struct end *e);
 uint64_t actor_next(void *actor, uint64_t now_ns);
 void actor_act(void *actor, uint64_t now_ns);
-/* What has completed and was not polled yet. */
-void actor_poll_all(struct actor *a);
+/* What has completed or happened, and was not taken yet. */
+void actor_finish(struct actor *a, uint64_t now_ns);
 
 /* check.c: whether a completion is the next one that the plan has. */
 void check_completion(struct actor *a, const struct uroce_wc *wc);

@@ -198,7 +198,7 @@ void check_completion(struct actor *a, const struct uroce_wc *wc)
 		if (!e->qp || uroce_qp_num(e->qp) != wc->qpn)
 			continue;
 		if (wc->wr_id >> 33)
-			pool_complete(&e->pool, e, wc);
+			pool_complete(e->plan->uses_srq ? &a->srq_pool : &e->pool, e, wc);
 		else if (wc->wr_id >> 32)
 			check_receive(e, (uint32_t)wc->wr_id, wc);
 		else
@@ -230,7 +230,7 @@ static bool has_its_messages(const struct end *e)
 {
 	const struct mistake_row *row = &mistake_rows[e->peer->plan->mistake];
 	if (e->is_stopped || e->has_failed_receive)
-		return !e->pool.posted; /* all flushed */
+		return !e->pool.posted; /* all flushed; what is in an SRQ is not */
 	if (e->service != UROCE_RC && !e->plan->is_exact)
 		return true;
 	return row->is_vague || e->receives_good >= pool_count_due(e);
@@ -333,6 +333,8 @@ static void check_state(struct end *e, struct verdict *v)
 	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || (is_struck && !row->is_vague);
 	if (uroce_qp_query(e->qp, &attr))
 		verdict_fail(v, "%s: cannot be queried", e->name);
+	else if (e->last_wqe_events != (e->plan->uses_srq && attr.state == UROCE_QP_ERR))
+		verdict_fail(v, "%s: was told %u times that it has taken its last receive from the SRQ, in state %d", e->name, e->last_wqe_events, attr.state);
 	else if (is_struck && row->is_vague)
 		return; /* it may have been struck, with no receive to show it */
 	else if (attr.state != (!is_failed ? UROCE_QP_RTS : e->service != UROCE_RC && e->plan->mistake == MISTAKE_LOCAL_KEY ? UROCE_QP_SQE : UROCE_QP_ERR))

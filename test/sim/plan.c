@@ -69,6 +69,7 @@ static void make_host(struct plan *p, struct plan_host *h, struct rng *r, const 
 	for (unsigned c = 0; c < h->contexts; c++) {
 		h->cqs[c] = 1 + (unsigned)rng_below(r, 3);
 		h->waits[c] = rng_below(r, 3) == 0;
+		h->srq[c].buffers = rng_below(r, 2) ? 0 : 1 + (uint32_t)rng_below(r, 64);
 	}
 	make_fault(h->fault_out, r, p->faults);
 	make_fault(h->fault_in, r, p->faults);
@@ -87,6 +88,7 @@ static void place_end(const struct plan *p, struct plan_end *e, unsigned host, s
 	e->context = (unsigned)rng_below(r, p->host[host].contexts);
 	e->send_cq = (unsigned)rng_below(r, p->host[host].cqs[e->context]);
 	e->recv_cq = (unsigned)rng_below(r, p->host[host].cqs[e->context]);
+	e->uses_srq = p->host[host].srq[e->context].buffers && rng_below(r, 2);
 }
 
 /* Retries that chance alone does not use up, and timeouts longer than queues. */
@@ -120,6 +122,8 @@ static void make_style(struct plan_end *e, struct rng *r)
 
 static enum mistake choose_mistake(const struct plan *p, const struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
 {
+	/* which receive a message gets is not said where there is an SRQ */
+	bool is_shared = pair->end[0].uses_srq || pair->end[1].uses_srq;
 	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
 	/* nobody answers: what the peer does not grant is no mistake then, and neither is a peer that is gone */
 	static const enum mistake unanswered[] = { MISTAKE_LOCAL_KEY, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
@@ -129,6 +133,8 @@ static enum mistake choose_mistake(const struct plan *p, const struct plan_pair 
 		return MISTAKE_NONE;
 	if ((pair->end[0].host == p->dead_host) != (pair->end[1].host == p->dead_host))
 		return MISTAKE_HOST_GONE;
+	if (is_answered && is_shared && (choices[which] == MISTAKE_TOO_LONG || choices[which] == MISTAKE_RECEIVE_KEY || choices[which] == MISTAKE_RNR))
+		return MISTAKE_NONE;
 	return chance ? MISTAKE_NONE : is_answered ? choices[which] : unanswered[which];
 }
 
@@ -149,7 +155,24 @@ static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, con
 		make_attr(p, pair, &pair->end[i], r);
 		pair->end[i].mistake_step = NO_INDEX;
 	}
+	if (pair->service != UROCE_RC && p->faults == PLAN_FAULTS_NONE) /* nothing may be lost for lack of a receive */
+		pair->end[0].uses_srq = pair->end[1].uses_srq = false;
 	program_make(pair, mistake, p->faults == PLAN_FAULTS_NONE, r);
+}
+
+/* An SRQ's buffers take what any of its users may get. */
+static void fit_srqs(struct plan *p)
+{
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < 2 * p->pairs; i++) {
+			struct plan_end *e = &p->pair[i / 2].end[i % 2];
+			struct plan_pool *srq = &p->host[e->host].srq[e->context];
+			if (!e->uses_srq)
+				continue;
+			if (srq->room < e->pool.room)
+				srq->room = e->pool.room;
+			e->pool.room = srq->room;
+		}
 }
 
 struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed)
@@ -180,6 +203,7 @@ struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed)
 		make_host(p, &p->host[i], r, fixed);
 	for (unsigned i = 0; i < p->pairs; i++)
 		make_pair(p, &p->pair[i], r, fixed);
+	fit_srqs(p);
 	return p;
 }
 
@@ -207,9 +231,9 @@ static void print_step(const struct step *s, uint32_t i)
 
 static void print_end(const struct plan_end *e, bool is_long)
 {
-	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s, pool %u of %u bytes, mistake: %s at step %d\n", e->host,
+	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s, pool %u of %u bytes%s, mistake: %s at step %d\n", e->host,
 		e->context, e->steps, e->receives, e->cap.max_send_wr, e->cap.max_recv_wr, e->cap.max_send_sge, e->cap.max_recv_sge, e->cap.max_inline, e->psn, e->attr.max_rd_atomic, e->attr.timeout, e->attr.min_rnr_timer,
-		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", e->pool.buffers, e->pool.room, mistake_rows[e->mistake].name, (int)e->mistake_step);
+		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", e->pool.buffers, e->pool.room, e->uses_srq ? ", SRQ" : "", mistake_rows[e->mistake].name, (int)e->mistake_step);
 	for (uint32_t i = 0; is_long && i < e->steps; i++)
 		print_step(&e->step[i], i);
 }

@@ -85,7 +85,8 @@ struct plan_end {
 	uint64_t fill_seed;
 	uint32_t source_bytes, local_bytes, target_bytes;
 	uint8_t *image_local, *image_target;
-	struct plan_pool pool;
+	struct plan_pool pool;      /* its own; buffers 0: none, or it uses its context's */
+	bool uses_srq;
 	struct uroce_qp_cap cap;
 	bool signal_all, is_pool, posts_late;
 	uint32_t psn;
@@ -103,7 +104,7 @@ struct plan_end {
 
 static inline bool plan_is_pooled(const struct plan_end *e)
 {
-	return e->pool.buffers;
+	return e->pool.buffers || e->uses_srq;
 }
 
 struct plan_pair {
@@ -117,6 +118,7 @@ struct plan_host {
 	uint32_t rx_frames, tx_frames, queue_frames;
 	unsigned contexts, cqs[PLAN_CONTEXTS];
 	bool waits[PLAN_CONTEXTS];  /* for events of its CQs, instead of polling in turns */
+	struct plan_pool srq[PLAN_CONTEXTS]; /* buffers 0: there is no SRQ */
 	char fault_out[128], fault_in[128]; /* or empty */
 };
 

@@ -27,9 +27,9 @@ static void fill(struct pool *p, uint32_t i)
 		b[k] = pattern_at(k);
 }
 
-int pool_open(struct pool *p, struct uroce_pd *pd, uint64_t iova, const struct plan_pool *plan)
+int pool_open(struct pool *p, struct uroce_pd *pd, uint64_t iova, const struct plan_pool *plan, bool is_shared)
 {
-	*p = (struct pool){ .buffers = plan->buffers, .room = plan->room, .stride = (GUARD + plan->room + 63) & ~63u, .iova = iova };
+	*p = (struct pool){ .buffers = plan->buffers, .room = plan->room, .stride = (GUARD + plan->room + 63) & ~63u, .iova = iova, .is_shared = is_shared };
 	size_t bytes = (size_t)p->stride * p->buffers + GUARD;
 	p->memory = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 	p->is_posted = calloc(p->buffers, sizeof(*p->is_posted));
@@ -142,8 +142,8 @@ static void check_message(struct pool *p, struct end *e, uint32_t i, const struc
 	e->receives_good++;
 	if (is_write(s) && s->is_last_word && memcmp(e->target_memory + s->remote_offset, e->plan->image_target + s->remote_offset, s->len))
 		FAIL(e, "%s: WRITE %u of the peer completed, but its bytes are not there", e->name, step);
-	/* of an unreliable message that came to nothing, more may be there */
-	check_around(p, e, i, e->service == UROCE_RC ? (is_write(s) ? 0 : s->len) : p->room);
+	/* of a message that came to nothing, more may be there */
+	check_around(p, e, i, e->service == UROCE_RC && !p->is_shared ? (is_write(s) ? 0 : s->len) : p->room);
 }
 
 void pool_complete(struct pool *p, struct end *e, const struct uroce_wc *wc)

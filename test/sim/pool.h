@@ -6,8 +6,8 @@
 
 #include "actor.h"
 
-/* Memory and MR, nothing posted. */
-int pool_open(struct pool *p, struct uroce_pd *pd, uint64_t iova, const struct plan_pool *plan);
+/* Memory and MR, nothing posted. is_shared: for an SRQ. */
+int pool_open(struct pool *p, struct uroce_pd *pd, uint64_t iova, const struct plan_pool *plan, bool is_shared);
 int pool_close(struct pool *p);
 /* Up to n WRs of buffers that are not posted, into wr and sge (one each); pool_posted says how many the queue took. */
 uint32_t pool_offer(struct pool *p, uint32_t n, struct uroce_recv_wr *wr, struct uroce_sge *sge);

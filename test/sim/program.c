@@ -411,7 +411,10 @@ static void make_pool(struct maker *m, bool is_exact)
 	for (uint32_t i = 0; i < m->from->steps; i++)
 		if (!kinds[m->from->step[i].opcode].is_remote && m->from->step[i].len > most)
 			most = m->from->step[i].len;
-	to->pool.room = is_one_in(m->r, 4) ? (uint32_t)rng_below(m->r, most + 1) : most + (uint32_t)rng_below(m->r, 100);
+	bool is_short = m->pair->service != UROCE_RC && is_one_in(m->r, 4);
+	to->pool.room = is_short ? (uint32_t)rng_below(m->r, most + 1) : most + (uint32_t)rng_below(m->r, 100);
+	if (to->uses_srq)
+		return;
 	to->pool.buffers = is_exact ? m->from->steps + 1 : 1 + (uint32_t)rng_below(m->r, 64);
 	to->posts_late &= !is_exact;
 	if (to->cap.max_recv_wr < to->pool.buffers)
@@ -428,7 +431,7 @@ void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, s
 	}
 	suit_attrs(pair, mistake, r);
 	for (unsigned i = 0; i < 2; i++) {
-		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r, .is_pooled = !is_reliable };
+		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r, .is_pooled = !is_reliable || pair->end[!i].uses_srq };
 		uint32_t steps = is_reliable ? choose_steps(r) : (uint32_t)rng_below(r, 60);
 		m.len_max = is_reliable && is_one_in(r, 3) ? LEN_MAX : is_one_in(r, 2) ? 5 * pair->mtu : 600;
 		m.signal_share = is_one_in(r, 2) ? 16 : 1 + (uint32_t)rng_below(r, 15);

@@ -60,7 +60,7 @@ static void add_host(struct run *r, unsigned i)
 /* Completions of a context that may lie unpolled in one CQ. */
 static uint32_t count_completions(const struct plan *p, unsigned host, unsigned context)
 {
-	uint32_t n = 1;
+	uint32_t n = 1 + p->host[host].srq[context].buffers;
 	for (unsigned i = 0; i < p->pairs; i++)
 		for (unsigned s = 0; s < 2; s++) {
 			const struct plan_end *e = &p->pair[i].end[s];
@@ -90,6 +90,11 @@ static void add_context(struct run *r, unsigned host, unsigned context)
 	}
 	for (unsigned c = 0; c < a->cqs; c++)
 		must(r, uroce_cq_create(a->ctx, count_completions(r->plan, host, context), a->channel, NULL, &a->cq[c]), "CQ", "setup");
+	if (h->srq[context].buffers) {
+		struct uroce_srq_init init = { .attr = { .max_wr = h->srq[context].buffers } };
+		must(r, uroce_srq_create(a->pd, &init, &a->srq), "SRQ", "setup");
+		must(r, pool_open(&a->srq_pool, a->pd, UINT64_C(0x7000000000000000), &h->srq[context], true), "MR", "setup");
+	}
 	struct sim_actor actor = { .next = actor_next, .act = actor_act, .arg = a };
 	sim_world_add_actor(r->world, &actor);
 }
@@ -121,8 +126,8 @@ static void add_memory(struct run *r, struct end *e)
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->target_memory, p->target_bytes, e->target_iova,
 		UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC, &e->target), "MR", e->name);
-	if (plan_is_pooled(p))
-		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool), "MR", e->name);
+	if (p->pool.buffers)
+		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool, false), "MR", e->name);
 	e->target_rkey = e->target ? uroce_mr_rkey(e->target) : 0;
 }
 
@@ -132,7 +137,7 @@ static void add_end(struct run *r, unsigned pair, unsigned side)
 	struct end *e = &r->end[pair][side];
 	struct actor *a = &r->actor[p->host][p->context];
 	enum uroce_service service = r->plan->pair[pair].service;
-	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .cap = p->cap, .signal_all = p->signal_all };
+	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all };
 	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .port_num = 1, .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC };
 	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .service = service, .failed_step = NO_INDEX };
 	snprintf(e->name, sizeof(e->name), "connection %u side %u", pair, side);
@@ -227,7 +232,7 @@ static void remove_end(struct run *r, struct end *e)
 	must(r, uroce_mr_deregister(e->source), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->landing), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->target), "deregistering", e->name);
-	if (plan_is_pooled(e->plan))
+	if (e->plan->pool.buffers)
 		must(r, pool_close(&e->pool), "deregistering", e->name);
 	if (!e->plan->is_pool) {
 		free(e->local);
@@ -241,6 +246,10 @@ static void remove_end(struct run *r, struct end *e)
 static void remove_context(struct run *r, struct actor *a)
 {
 	struct uroce_wc wc;
+	if (a->srq) {
+		must(r, uroce_srq_destroy(a->srq), "destroying an SRQ", "end");
+		must(r, pool_close(&a->srq_pool), "deregistering", "end");
+	}
 	for (unsigned c = 0; c < a->cqs; c++) {
 		if (uroce_cq_poll(a->cq[c], &wc, 1) > 0)
 			verdict_fail(&r->verdict, "a CQE is left after its QP is gone");
@@ -268,7 +277,7 @@ static void take_apart(struct run *r)
 	bool was_good = !verdict_is_bad(&r->verdict);
 	for (unsigned i = 0; was_good && i < r->plan->hosts; i++)
 		for (unsigned c = 0; c < r->plan->host[i].contexts; c++)
-			actor_poll_all(&r->actor[i][c]);
+			actor_finish(&r->actor[i][c], sim_world_now(r->world));
 	for (unsigned i = 0; was_good && i < r->plan->pairs; i++)
 		for (unsigned s = 0; s < 2; s++)
 			check_end(&r->end[i][s], &r->verdict);

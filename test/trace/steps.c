@@ -28,7 +28,8 @@ static const struct name opcodes[] = {
 };
 static const struct name events[] = {
 	{ "CQ_ERR", UROCE_EVENT_CQ_ERR }, { "QP_FATAL", UROCE_EVENT_QP_FATAL }, { "QP_REQ_ERR", UROCE_EVENT_QP_REQ_ERR }, { "QP_ACCESS_ERR", UROCE_EVENT_QP_ACCESS_ERR },
-	{ "COMM_EST", UROCE_EVENT_COMM_EST }, { "SQ_DRAINED", UROCE_EVENT_SQ_DRAINED }, { NULL, 0 },
+	{ "COMM_EST", UROCE_EVENT_COMM_EST }, { "SQ_DRAINED", UROCE_EVENT_SQ_DRAINED }, { "SRQ_ERR", UROCE_EVENT_SRQ_ERR },
+	{ "SRQ_LIMIT_REACHED", UROCE_EVENT_SRQ_LIMIT_REACHED }, { "QP_LAST_WQE_REACHED", UROCE_EVENT_QP_LAST_WQE_REACHED }, { NULL, 0 },
 };
 
 static unsigned value_of(const struct name *names, const char *name)
@@ -142,12 +143,13 @@ static void do_recv(struct world *w, struct line *l)
 	struct uroce_sge sge[4];
 	uint64_t n = line_number(l, "n", 1);
 	int want = (int)line_number(l, "refused", 0);
+	bool at_qp = line_has(l, "at_qp");
 	struct uroce_recv_wr wr = { .wr_id = line_number(l, "wr", 0), .sg_list = sge };
 	wr.num_sge = read_sges(w, l, sge);
 	for (; n; n--, wr.wr_id++) {
-		int rc = uroce_post_recv(w->qp, &wr, 1);
+		int rc = w->srq && !at_qp ? uroce_post_srq_recv(w->srq, &wr, 1) : uroce_post_recv(w->qp, &wr, 1);
 		if (rc != (want ? want : 1))
-			fail("uroce_post_recv: %d", rc);
+			fail("posting a receive: %d", rc);
 	}
 }
 
@@ -281,6 +283,20 @@ static void do_destroy(struct world *w, struct line *l)
 	w->qp = NULL;
 }
 
+/* srq limit= max_wr= [refused=]: changes it; is_limit=, is_max_wr=: what it is. */
+static void do_srq(struct world *w, struct line *l)
+{
+	struct uroce_srq_attr a = { .limit = (uint32_t)line_number(l, "limit", 0), .max_wr = (uint32_t)line_number(l, "max_wr", 0) };
+	uint32_t mask = (line_has(l, "limit") ? UROCE_SRQ_LIMIT : 0u) | (line_has(l, "max_wr") ? UROCE_SRQ_MAX_WR : 0u);
+	int want = (int)line_number(l, "refused", 0), rc = mask ? uroce_srq_modify(w->srq, &a, mask) : 0;
+	if (rc != want)
+		fail("uroce_srq_modify: %d", rc);
+	if (uroce_srq_query(w->srq, &a))
+		fail("it cannot be queried");
+	compare(l, "is_limit", a.limit);
+	compare(l, "is_max_wr", a.max_wr);
+}
+
 static void do_event(struct world *w, struct line *l)
 {
 	struct uroce_async_event e;
@@ -345,7 +361,7 @@ static const struct {
 	bool is_late; /* the burst goes on: packets before it have not arrived yet */
 } verbs[] = {
 	{ "qp", do_qp }, { ">", do_expect }, { "<", do_inject }, { "<&", do_inject, true }, { "skip", do_skip }, { "nothing", do_nothing }, { "drop", do_drop }, { "post", do_post }, { "recv", do_recv },
-	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "event", do_event }, { "counter", do_counter },
+	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "srq", do_srq }, { "event", do_event }, { "counter", do_counter },
 	{ "dereg", do_dereg }, { "mem", do_mem },
 };
 

@@ -159,8 +159,12 @@ void world_open(struct world *w, struct line *l)
 	register_memory(w);
 	must(uroce_cq_create(w->ctx, (uint32_t)line_number(l, "cq", 256), NULL, NULL, &w->send_cq), "send CQ");
 	must(uroce_cq_create(w->ctx, 256, NULL, NULL, &w->recv_cq), "receive CQ");
+	if (line_has(l, "srq")) {
+		struct uroce_srq_init srq = { .attr = { .max_wr = (uint32_t)line_number(l, "srq", 64), .max_sge = 4 } };
+		must(uroce_srq_create(w->pd, &srq, &w->srq), "SRQ");
+	}
 	w->service = find_service(line_text(l, "service"));
-	struct uroce_qp_init init = { .service = w->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 64, 64, 4, 4, 64 }, .signal_all = line_has(l, "signal_all") };
+	struct uroce_qp_init init = { .service = w->service, .send_cq = w->send_cq, .recv_cq = w->recv_cq, .cap = { 64, 64, 4, 4, 64 }, .signal_all = line_has(l, "signal_all"), .srq = w->srq };
 	must(uroce_qp_create(w->pd, &init, &w->qp), "QP");
 	w->qpn = uroce_qp_num(w->qp);
 	connect_qp(w, l);

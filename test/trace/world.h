@@ -25,6 +25,7 @@ struct world {
 	struct uroce_context *ctx;
 	struct uroce_pd *pd, *foreign_pd;
 	struct uroce_cq *send_cq, *recv_cq;
+	struct uroce_srq *srq; /* or NULL */
 	struct uroce_qp *qp;
 	enum uroce_service service;
 	uint32_t qpn;               /* kept when the QP is gone */
