@@ -32,6 +32,7 @@ enum wc_cause {
 	CAUSE_RING_INDEX,          /* the client wrote an impossible index */
 	CAUSE_ENGINE_GONE,         /* made by the client library: the engine ended before the WR did */
 	CAUSE_WQE_SERVICE,         /* an operation that the QP's service does not have */
+	CAUSE_WQE_AH,              /* a datagram to no AH of this QP's PD, or to a QP number that there cannot be */
 	CAUSE_COUNT
 };
 

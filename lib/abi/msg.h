@@ -31,6 +31,8 @@ enum abi_msg {
 	ABI_MODIFY_SRQ,
 	ABI_QUERY_SRQ,
 	ABI_DESTROY_SRQ,
+	ABI_CREATE_AH,
+	ABI_DESTROY_AH,
 	ABI_MSG_COUNT
 };
 
@@ -137,6 +139,8 @@ struct abi_device {
 	uint32_t max_rd_atomic;
 	uint32_t max_srq;
 	uint64_t max_msg_bytes;
+	uint32_t max_ah;
+	uint32_t reserved;
 };
 
 /* Counters of one QP, in this order; names in counters.h. */
@@ -178,6 +182,11 @@ struct abi_req {
 			uint32_t mask; /* enum abi_qp_attr_mask */
 			struct abi_qp_attr attr;
 		} modify_qp;
+		struct {
+			uint32_t pd; /* of the QPs that send with it */
+			uint32_t reserved;
+			struct abi_av av;
+		} create_ah;
 		struct {
 			uint32_t pd; /* whose keys its SGEs are */
 			uint32_t max_wr, max_sge;

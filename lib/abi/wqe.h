@@ -43,8 +43,17 @@ struct abi_send_wqe {
 	uint8_t flags;  /* enum abi_send_flag */
 	uint16_t num_sge;
 	uint32_t imm; /* immediate: four bytes as the program gave them; or the rkey to invalidate */
-	uint64_t remote_addr;
-	uint32_t rkey;
+	union {
+		uint64_t remote_addr;
+		struct { /* UD */
+			uint32_t ah; /* handle */
+			uint32_t remote_qpn;
+		};
+	};
+	union {
+		uint32_t rkey;
+		uint32_t remote_qkey; /* UD; with the highest bit set the QP's own is meant */
+	};
 	uint32_t inline_len; /* with ABI_SEND_INLINE */
 	union {
 		struct abi_sge sge[2];

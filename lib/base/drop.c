@@ -50,6 +50,7 @@ static const struct {
 	[DROP_QP_STATE]            = { "rx_qp_state_errors", "The QP is in a state that does not take this packet." },
 	[DROP_QP_SERVICE]          = { "rx_qp_service_errors", "The opcode belongs to another service than the QP's." },
 	[DROP_PKEY]                = { "rx_pkey_violations", "The partition key does not match the QP's." },
+	[DROP_QKEY]                = { "rx_qkey_violations", "A datagram whose Q_Key is not the QP's." },
 	[DROP_SOURCE]              = { "rx_source_violations", "The source address is not the QP's peer: forged, or misrouted." },
 	[DROP_DESTINATION]         = { "rx_destination_violations", "The destination address is ours, but not this QP's." },
 	[DROP_CNP]                 = { "rp_cnp_ignored", "A congestion notification, and congestion control does not use it." },

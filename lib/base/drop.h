@@ -49,6 +49,7 @@ enum drop {
 	DROP_QP_STATE,            /* the QP's state does not take this packet */
 	DROP_QP_SERVICE,          /* opcode of another service than the QP's */
 	DROP_PKEY,
+	DROP_QKEY,                /* UD: not the QP's Q_Key */
 	DROP_SOURCE,              /* the source address is not the QP's peer */
 	DROP_DESTINATION,         /* the destination address is not the QP's own */
 	DROP_CNP,                 /* a CNP, and congestion control does not use it */

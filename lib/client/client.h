@@ -27,7 +27,7 @@
 #define CLIENT_DOORBELLS_OFFSET 4096u /* in arena 0, see session.h */
 
 /* ---- objects ---- */
-enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_SRQ, OBJECT_QP, OBJECT_KINDS };
+enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_SRQ, OBJECT_AH, OBJECT_QP, OBJECT_KINDS };
 
 /* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so
  * that an event of a destroyed object can never be taken for one of a new object at the same address. */
@@ -80,7 +80,7 @@ struct uroce_context {
 
 struct uroce_pd {
 	struct object o;
-	uint32_t refs; /* MRs, SRQs and QPs */
+	uint32_t refs; /* MRs, SRQs, AHs and QPs */
 };
 
 /* A piece of pool memory that uroce_alloc gave out. */
@@ -154,6 +154,11 @@ struct uroce_srq {
 	_Alignas(CLIENT_LINE) struct post_queue rq;
 };
 
+struct uroce_ah {
+	struct object o;
+	struct uroce_pd *pd;
+};
+
 struct uroce_qp {
 	struct object o;
 	struct uroce_pd *pd;
@@ -161,7 +166,6 @@ struct uroce_qp {
 	struct uroce_srq *srq; /* NULL: it has an RQ of its own */
 	void *user;
 	struct uroce_qp_cap cap;
-	enum uroce_service service;
 	uint32_t qpn;
 	uint32_t gid_index;  /* of the last uroce_qp_endpoint */
 	struct cq_queue in_send_cq, in_recv_cq;
@@ -172,6 +176,7 @@ struct uroce_qp {
 	uint64_t max_msg_bytes;
 	uint32_t doorbell;
 	uint32_t always_flags; /* enum abi_send_flag, set on every send */
+	enum uroce_service service;
 	uint32_t ops;          /* operations of its service, a bit 1 << enum uroce_opcode each */
 	_Atomic uint32_t state; /* enum uroce_qp_state, as far as this side knows */
 	_Alignas(CLIENT_LINE) struct post_queue sq;
@@ -246,6 +251,8 @@ void memory_free_all(struct uroce_context *ctx);
 /* qp_client.c: the enum of a path MTU in bytes, 0 when there is none, and back. */
 uint8_t qp_client_mtu_code(uint32_t bytes);
 uint32_t qp_client_mtu_bytes(uint32_t code);
+/* qp_client.c: an address vector for the engine. */
+void qp_client_pack_av(struct abi_av *to, const struct uroce_av *from);
 /* qp_client.c: as uroce_qp_modify, but the caller holds ctx->control. */
 int qp_client_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask);
 /* strings.c: a template of one sentence about a cause; {peer}, {sent} and {rnr_sent} stand for the peer's address and QP and

@@ -123,6 +123,9 @@ static inline void fill_wc(struct uroce_wc *wc, const struct abi_cqe *e)
 	wc->imm = e->imm;
 	wc->flags = e->flags & (UROCE_WC_HAS_GRH | UROCE_WC_HAS_IMM);
 	wc->vendor_error = e->vendor_error;
+	wc->pkey_index = e->pkey_index;
+	wc->vlan = e->vlan;
+	wc->sl = e->sl;
 }
 
 bool completion_is_there(const struct uroce_cq *cq, uint32_t index)

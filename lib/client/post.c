@@ -51,8 +51,9 @@ _Static_assert(ABI_OP_COUNT <= sizeof(op_traits), "op_traits is indexed by the l
 static const uint32_t service_ops[] = {
 	[UROCE_RC] = (1u << ABI_OP_COUNT) - 1,
 	[UROCE_UC] = BIT(SEND) | BIT(SEND_WITH_IMM) | BIT(WRITE) | BIT(WRITE_WITH_IMM),
+	[UROCE_UD] = BIT(SEND) | BIT(SEND_WITH_IMM),
 };
-static const char *const service_names[] = { "RC", "UC" };
+static const char *const service_names[] = { "RC", "UC", "UD" };
 
 uint32_t post_ops(enum uroce_service service)
 {
@@ -88,6 +89,12 @@ __attribute__((cold, noinline)) static int refuse_state(struct uroce_qp *qp, str
 		q == &qp->sq ? "sends are taken from RTS on" : "receives are taken from INIT on");
 }
 
+/* Of a UD WR: to whom it goes. */
+static inline bool names_peer(const struct uroce_qp *qp, const struct uroce_send_wr *wr)
+{
+	return wr->ah && wr->ah->o.ctx == qp->o.ctx && wr->remote_qpn && wr->remote_qpn <= 0xffffff;
+}
+
 __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, const struct uroce_send_wr *wr)
 {
 	struct post_queue *q = &qp->sq;
@@ -99,6 +106,9 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 	if (!(qp->ops >> wr->opcode & 1))
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %s has no opcode %u", wr->wr_id, service_names[qp->service],
 			(unsigned)wr->opcode);
+	if (qp->service == UROCE_UD && !names_peer(qp, wr))
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a datagram needs an AH of this context and a remote_qpn, not %s and 0x%x",
+			wr->wr_id, wr->ah ? "that" : "none", wr->remote_qpn);
 	if (wr->flags & ~(uint32_t)SEND_FLAGS)
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": flags 0x%x, known are 0x%x", wr->wr_id, wr->flags,
 			(unsigned)SEND_FLAGS);
@@ -171,8 +181,16 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
 	wqe->imm = wr->imm;
-	wqe->remote_addr = wr->remote_addr;
-	wqe->rkey = wr->rkey;
+	if (qp->service == UROCE_UD) {
+		if (unlikely(!names_peer(qp, wr)))
+			return false;
+		wqe->ah = wr->ah->o.handle;
+		wqe->remote_qpn = wr->remote_qpn;
+		wqe->remote_qkey = wr->remote_qkey;
+	} else {
+		wqe->remote_addr = wr->remote_addr;
+		wqe->rkey = wr->rkey;
+	}
 	if (flags & UROCE_SEND_INLINE) {
 		wqe->num_sge = 0;
 		return traits & OP_HAS_INLINE && gather_inline(wr, wqe, qp->sq.max_inline);

@@ -9,7 +9,7 @@
 #include "client.h"
 #include "counters.h"
 
-_Static_assert(UROCE_RC == (int)ABI_SERVICE_RC && UROCE_UC == (int)ABI_SERVICE_UC, "services go to the engine as they are");
+_Static_assert(UROCE_RC == (int)ABI_SERVICE_RC && UROCE_UC == (int)ABI_SERVICE_UC && UROCE_UD == (int)ABI_SERVICE_UD, "services go to the engine as they are");
 
 /* ---- conversions ---- */
 
@@ -26,6 +26,15 @@ uint32_t qp_client_mtu_bytes(uint32_t code)
 	return code >= ABI_MTU_256 && code <= ABI_MTU_4096 ? UINT32_C(128) << code : 0;
 }
 
+void qp_client_pack_av(struct abi_av *to, const struct uroce_av *from)
+{
+	*to = (struct abi_av){
+		.sgid_index = from->sgid_index, .flow_label = from->flow_label, .traffic_class = from->traffic_class,
+		.hop_limit = from->hop_limit ? from->hop_limit : 64, .sl = from->sl,
+	};
+	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
+}
+
 static void pack_attr(struct abi_qp_attr *to, const struct uroce_qp_attr *from)
 {
 	*to = (struct abi_qp_attr){
@@ -34,14 +43,10 @@ static void pack_attr(struct abi_qp_attr *to, const struct uroce_qp_attr *from)
 		.retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
 		.max_rd_atomic = from->max_rd_atomic, .max_dest_rd_atomic = from->max_dest_rd_atomic,
 		.sqd_async_notify = from->sqd_async_notify, .port_num = from->port_num, .pkey_index = from->pkey_index,
-		.access = from->access, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn, .sq_psn = from->sq_psn,
-		.av = {
-			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label,
-			.traffic_class = from->av.traffic_class,
-			.hop_limit = from->av.hop_limit ? from->av.hop_limit : 64, .sl = from->av.sl,
-		},
+		.access = from->access, .qkey = from->qkey, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn,
+		.sq_psn = from->sq_psn,
 	};
-	memcpy(to->av.dgid, from->av.dgid.raw, sizeof(to->av.dgid));
+	qp_client_pack_av(&to->av, &from->av);
 }
 
 static void unpack_attr(struct uroce_qp_attr *to, const struct abi_qp_attr *from)
@@ -52,7 +57,8 @@ static void unpack_attr(struct uroce_qp_attr *to, const struct abi_qp_attr *from
 		.retry_cnt = from->retry_cnt, .rnr_retry = from->rnr_retry, .min_rnr_timer = from->min_rnr_timer,
 		.max_rd_atomic = from->max_rd_atomic, .max_dest_rd_atomic = from->max_dest_rd_atomic,
 		.sqd_async_notify = from->sqd_async_notify, .port_num = from->port_num, .pkey_index = from->pkey_index,
-		.access = from->access, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn, .sq_psn = from->sq_psn,
+		.access = from->access, .qkey = from->qkey, .dest_qpn = from->dest_qpn, .rq_psn = from->rq_psn,
+		.sq_psn = from->sq_psn,
 		.av = {
 			.sgid_index = from->av.sgid_index, .flow_label = from->av.flow_label,
 			.traffic_class = from->av.traffic_class,
@@ -137,8 +143,8 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 
 static const char *refuse_init(const struct uroce_context *ctx, const struct uroce_qp_init *init)
 {
-	if ((unsigned)init->service > UROCE_UC)
-		return "the service is none of UROCE_RC and UROCE_UC";
+	if ((unsigned)init->service > UROCE_UD)
+		return "the service is none of UROCE_RC, UROCE_UC and UROCE_UD";
 	if (!init->send_cq || !init->recv_cq)
 		return "send_cq and recv_cq are both needed (they may be the same)";
 	if (init->send_cq->o.ctx != ctx || init->recv_cq->o.ctx != ctx)
@@ -146,6 +152,15 @@ static const char *refuse_init(const struct uroce_context *ctx, const struct uro
 	if (init->srq && init->srq->o.ctx != ctx)
 		return "the SRQ is of another context";
 	return NULL;
+}
+
+/* A datagram is one packet (IBA vol. 1, 9.8.3). */
+static uint64_t get_max_bytes(const struct uroce_context *ctx, enum uroce_service service)
+{
+	const uint64_t most = UINT64_C(1) << 31, device = ctx->device.max_msg_bytes;
+	if (service == UROCE_UD)
+		return qp_client_mtu_bytes(ctx->device.active_mtu);
+	return device && device < most ? device : most;
 }
 
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out)
@@ -171,8 +186,7 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 	qp->page = ctx->page;
 	qp->life = ctx->life;
 	qp->doorbells = ctx->doorbells;
-	qp->max_msg_bytes = ctx->device.max_msg_bytes && ctx->device.max_msg_bytes < UINT64_C(1) << 31 ? ctx->device.max_msg_bytes
-												       : UINT64_C(1) << 31;
+	qp->max_msg_bytes = get_max_bytes(ctx, init->service);
 	qp->always_flags = init->signal_all ? ABI_SEND_SIGNALED : 0;
 	context_lock(ctx);
 	err = create_locked(qp, init);
@@ -181,6 +195,8 @@ int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struc
 		object_free(&qp->o);
 		return err;
 	}
+	if (qp->sq.max_inline > qp->max_msg_bytes)
+		qp->sq.max_inline = (uint32_t)qp->max_msg_bytes;
 	*out = qp;
 	return 0;
 }

@@ -19,6 +19,7 @@ static const uint32_t masks[][STEPS] = {
 	[UROCE_RC] = { INIT_MASK, RTR_MASK | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
 		UROCE_QP_SQ_PSN | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC },
 	[UROCE_UC] = { INIT_MASK, RTR_MASK, UROCE_QP_SQ_PSN },
+	[UROCE_UD] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_QKEY, 0, UROCE_QP_SQ_PSN },
 };
 /* What the endpoints say is not to be said twice. */
 #define FROM_ENDPOINTS (UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_SQ_PSN)
@@ -81,12 +82,18 @@ static const char *refuse_endpoints(const struct uroce_qp *qp, const struct uroc
 		return "mask names an attribute that the endpoints give, or that connecting does not use";
 	if (local->qpn != qp->qpn)
 		return "the local endpoint is another QP's (local and remote swapped?)";
+	if (local->psn > PSN_MASK)
+		return "the local endpoint's PSN has more than 24 bits";
+	if (qp->service == UROCE_UD)
+		return NULL;
+	if (!remote)
+		return "there is no remote endpoint";
 	if (!qp_client_mtu_code(local->mtu) || !qp_client_mtu_code(remote->mtu))
 		return "an endpoint's MTU is not 256, 512, 1024, 2048 or 4096 bytes";
 	if (!memcmp(&remote->gid, &none, sizeof(none)) || !remote->qpn || remote->qpn > 0xffffff)
 		return "the remote endpoint has no GID, or a QPN that there cannot be (was it received whole?)";
-	if (local->psn > PSN_MASK || remote->psn > PSN_MASK)
-		return "an endpoint's PSN has more than 24 bits";
+	if (remote->psn > PSN_MASK)
+		return "the remote endpoint's PSN has more than 24 bits";
 	return NULL;
 }
 
@@ -121,6 +128,8 @@ static void override(struct uroce_qp_attr *a, const struct uroce_qp_attr *with, 
 		a->pkey_index = with->pkey_index;
 	if (mask & UROCE_QP_PORT)
 		a->port_num = with->port_num;
+	if (mask & UROCE_QP_QKEY)
+		a->qkey = with->qkey;
 	if (mask & UROCE_QP_PATH_MTU)
 		a->path_mtu = with->path_mtu;
 	if (mask & UROCE_QP_TIMEOUT)
@@ -163,7 +172,7 @@ int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, co
 		log_write(context_log(ctx), LOG_WARN, "QP 0x%x not connected: %s", qp->qpn, why);
 		return -EINVAL;
 	}
-	fill_defaults(&a, ctx, local, remote);
+	fill_defaults(&a, ctx, local, qp->service == UROCE_UD ? local : remote); /* no mask of UD's names what is the peer's */
 	err = find_gid(qp, &local->gid, &a.av.sgid_index);
 	if (err)
 		return err;

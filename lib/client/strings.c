@@ -70,6 +70,7 @@ static const struct {
 	[CAUSE_CQ_OVERRUN] = { "its CQ was full",
 		"its CQ was full: create it with room for every completion that can be outstanding" },
 	[CAUSE_WQE_SERVICE] = { "a work request has an operation that the QP's service does not have", NULL },
+	[CAUSE_WQE_AH] = { "a datagram names an AH that is gone or of another PD, or no QP number", NULL },
 	[CAUSE_RING_INDEX] = { "the ring's index was overwritten with an impossible value", NULL },
 	[CAUSE_ENGINE_GONE] = { "the engine ended before the work request did", NULL },
 };

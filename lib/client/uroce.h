@@ -17,9 +17,9 @@
  *
  * Death of the engine. A daemon can end, be killed, or throw a client out. Nothing hangs then: control calls, posts and arming
  * return -ENODEV, also those that are waiting; polls return first what was completed, then UROCE_WC_WR_FLUSH_ERR for every WR
- * still outstanding in a queue of the CQ (those of one queue in post order; what is in an SRQ is in no CQ's), then -ENODEV; event calls return what waits in
- * the fd, then -ENODEV. One line of the log says why, with the next control call or uroce_close at the latest. Destroy calls
- * succeed; pool memory stays mapped until uroce_close. To go on, close the context and open another.
+ * still outstanding in a queue of the CQ (those of one queue in post order; what is in an SRQ is in no CQ's), then -ENODEV;
+ * event calls return what waits in the fd, then -ENODEV. One line of the log says why, with the next control call or
+ * uroce_close at the latest. Destroy calls succeed; pool memory stays mapped until uroce_close. To go on, close the context and open another.
  *
  * Ownership. An object belongs to its creator until it is destroyed; what it was created from has to stay until then
  * (-EBUSY). A child made by fork must not use any of them: it inherits no shared memory, and fds are closed on exec. */
@@ -41,6 +41,7 @@ struct uroce_mr;      /* memory region, IBA 10.6 */
 struct uroce_channel; /* where events of CQs arrive */
 struct uroce_cq;      /* completion queue, IBA 10.2.6 */
 struct uroce_srq;     /* shared receive queue, IBA 10.2.9 */
+struct uroce_ah;      /* address handle, IBA 10.2.2.3 */
 struct uroce_qp;      /* queue pair, IBA 10.2.4 */
 
 /* A global identifier as it is on the wire: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBA annex A17). */
@@ -68,7 +69,7 @@ struct uroce_device_attr {
 	bool port_up;
 	uint32_t active_mtu; /* bytes: largest path MTU the port carries */
 	uint32_t gid_slots;  /* GID indices are below it */
-	uint32_t max_qp, max_cq, max_srq, max_mr, max_pd;
+	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_pd;
 	uint32_t max_qp_wr;  /* WRs of one queue */
 	uint32_t max_cqe;    /* CQEs of one CQ */
 	uint32_t max_sge;    /* SGEs of one WR */
@@ -123,7 +124,7 @@ enum uroce_access {
 
 /* Makes a protection domain: a QP reaches only MRs of its own. Any thread. IBA "Allocate Protection Domain" */
 int uroce_pd_create(struct uroce_context *ctx, struct uroce_pd **out);
-/* -EBUSY: MRs, SRQs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
+/* -EBUSY: MRs, SRQs, AHs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
 int uroce_pd_destroy(struct uroce_pd *pd);
 
 /* Pool memory: at least `bytes` bytes, zeroed, page aligned, shared with the engine, usable in every mode. To be used by WRs
@@ -179,7 +180,7 @@ enum uroce_wc_opcode {
 	UROCE_WC_RECV_WRITE_WITH_IMM,
 };
 enum uroce_wc_flag {
-	UROCE_WC_HAS_GRH = 1 << 0,
+	UROCE_WC_HAS_GRH = 1 << 0, /* UD: the receive begins with 40 bytes of headers, see uroce_av_from_wc */
 	UROCE_WC_HAS_IMM = 1 << 1, /* imm is valid */
 };
 /* One completed WR (IBA 11.4.2.1). In error only wr_id, status, qpn and vendor_error are valid. */
@@ -187,12 +188,15 @@ struct uroce_wc {
 	uint64_t wr_id; /* the WR's */
 	enum uroce_wc_status status;
 	enum uroce_wc_opcode opcode; /* on success */
-	uint32_t byte_len;     /* receives: bytes that came; READs and atomics: bytes that were placed */
+	uint32_t byte_len;     /* receives: bytes that came, with UD the headers too; READs, atomics: bytes that were placed */
 	uint32_t qpn;          /* of this side's QP */
-	uint32_t src_qpn;      /* of the peer's */
+	uint32_t src_qpn;      /* of the peer's; UD: the sender's */
 	uint32_t imm;          /* the four bytes the sender gave */
 	uint32_t flags;        /* enum uroce_wc_flag */
 	uint32_t vendor_error; /* finer cause; uroce_wc_cause_str */
+	uint16_t pkey_index;   /* 0 */
+	uint16_t vlan;         /* received datagrams: 0xffff, untagged */
+	uint8_t sl;            /* and its priority */
 };
 /* A few words for a status or a vendor_error; never NULL, not to be freed, for any value. Any thread. */
 const char *uroce_wc_status_str(enum uroce_wc_status status);
@@ -270,11 +274,17 @@ void *uroce_srq_user(const struct uroce_srq *srq);
 /* IBA 9.7 to 9.8. */
 enum uroce_service {
 	UROCE_RC, /* reliable connection */
-	UROCE_UC, /* unreliable connection: SEND and WRITE, nothing is acknowledged; a message is delivered whole, once at most and in
-		   * order, or not at all (of a WRITE then part may be there), and complete when it was handed to the port */
+	/* Unreliable connection: SEND and WRITE. Nothing is acknowledged; a WR completes when it was handed to the port. A message
+	 * is delivered whole, once at most and in order, or not at all (of a WRITE then part may be there). */
+	UROCE_UC,
+	/* Unreliable datagram: SENDs of one packet, up to the port's MTU, each to an address handle and a QP there. They are lost,
+	 * repeated and out of order as the network likes. Receives begin with 40 bytes of headers. A datagram whose Q_Key is not
+	 * the receiver's, that finds no receive, or one too short, is dropped, and neither QP is told. */
+	UROCE_UD,
 };
-/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. UC goes to SQE when a send
- * cannot be made (a key that is not granted): sends complete as flushed, receives go on, and UROCE_QP_RTS is the way back. */
+/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. UC and UD go to SQE when a
+ * send cannot be made (a key that is not granted, an AH that is gone): sends complete as flushed, receives go on, and
+ * UROCE_QP_RTS is the way back. */
 enum uroce_qp_state { UROCE_QP_RESET, UROCE_QP_INIT, UROCE_QP_RTR, UROCE_QP_RTS, UROCE_QP_SQD, UROCE_QP_SQE, UROCE_QP_ERR };
 /* Which members of struct uroce_qp_attr are meant. */
 enum uroce_qp_attr_mask {
@@ -284,6 +294,7 @@ enum uroce_qp_attr_mask {
 	UROCE_QP_ACCESS_FLAGS = 1 << 3,
 	UROCE_QP_PKEY_INDEX = 1 << 4,
 	UROCE_QP_PORT = 1 << 5,
+	UROCE_QP_QKEY = 1 << 6,
 	UROCE_QP_AV = 1 << 7,
 	UROCE_QP_PATH_MTU = 1 << 8,
 	UROCE_QP_TIMEOUT = 1 << 9,
@@ -321,6 +332,7 @@ struct uroce_qp_attr {
 	uint32_t access;        /* enum uroce_access: what the peer may do; the MR must allow it too */
 	uint32_t dest_qpn, rq_psn, sq_psn; /* 24 bits */
 	struct uroce_av av;
+	uint32_t qkey; /* UD. With the highest bit set: only with an engine in this process, -EPERM with a daemon */
 };
 /* How much the queues of a QP take. */
 struct uroce_qp_cap {
@@ -338,9 +350,9 @@ struct uroce_qp_init {
 	struct uroce_srq *srq;   /* where its receives come from; NULL: a queue of its own. It has to stay, too */
 };
 
-/* Makes a QP, in RESET. With an SRQ, max_recv_wr and max_recv_sge say nothing and are granted as 0. What was granted, never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD, CQs or SRQ of
- * different contexts, a service that there is not, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create
- * Queue Pair" */
+/* Makes a QP, in RESET. With an SRQ, max_recv_wr and max_recv_sge say nothing and are granted as 0. What was granted,
+ * never less than asked, is in uroce_qp_cap. -EINVAL: no CQs, PD, CQs or SRQ of different contexts, a service that there
+ * is not, or more than the device takes; -ENOSPC: no QP number left. Any thread. IBA "Create Queue Pair" */
 int uroce_qp_create(struct uroce_pd *pd, const struct uroce_qp_init *init, struct uroce_qp **out);
 /* Its WRs end without completions, and completions that were not polled yet are removed from its CQs. The peer is not told.
  * Does not wait for anything on the network, but until every event that uroce_async_get_event returned for it is
@@ -361,6 +373,22 @@ int uroce_qp_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint3
 /* All attributes as they are now, sq_psn and rq_psn being the next ones. Any thread. IBA "Query Queue Pair" */
 int uroce_qp_query(struct uroce_qp *qp, struct uroce_qp_attr *attr);
 
+/* Makes an address handle: the way to one host, for WRs of UD QPs of the same PD. Its next hop is asked for if need be; until
+ * that answers, WRs to it wait, and hold back those posted after them; if it does not answer (within a second or so), datagrams
+ * are lost here as they would be further on, and the QP's counter tx_unreachable counts them. It follows changes of routes and
+ * neighbours by itself.
+ * -EINVAL: no such GID index, the address families differ, or dgid is no host's; -ENETUNREACH: no route; -ENOBUFS: too many
+ * hosts are being asked for. Any thread. IBA "Create Address Handle" */
+int uroce_ah_create(struct uroce_pd *pd, const struct uroce_av *av, struct uroce_ah **out);
+/* WRs that name it and were not sent yet end in an error. Nobody may be posting with it. Any thread. IBA "Destroy Address
+ * Handle" */
+int uroce_ah_destroy(struct uroce_ah *ah);
+/* The way back to the sender of a datagram. grh: the first 40 bytes of its receive: the IPv6 header, or 20 zero bytes and the
+ * IPv4 header. wc: its completion; src_qpn is the QP to answer to. -EINVAL: no datagram's WC, or no such headers;
+ * -EADDRNOTAVAIL: the address it was sent to is not this port's any more. Asks the engine: not for the hot path, keep the AH.
+ * Any thread. IBA 11.2.2.5 */
+int uroce_av_from_wc(struct uroce_context *ctx, const struct uroce_wc *wc, const void *grh, struct uroce_av *av);
+
 /* What two programs have to tell each other to connect, and the usual way through INIT, RTR and RTS with it. Plain numbers:
  * how they travel is the programs' business. */
 struct uroce_endpoint {
@@ -372,12 +400,12 @@ struct uroce_endpoint {
 };
 /* This side's endpoint, with a random PSN: a new one each time. -EINVAL, -ENOENT: as uroce_query_gid. Any thread. */
 int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local);
-/* Takes the QP (RC, UC) from RESET or INIT to RTS. Receives that the peer's first messages will need are to be posted before: go to
+/* Takes the QP from RESET or INIT to RTS. Receives that the peer's first messages will need are to be posted before: go to
  * INIT by uroce_qp_modify, post, then connect.
  *   local, remote  both sides' endpoints; the lesser MTU is taken
  *   attr           NULL, or members to differ from the defaults (path MTU as above, timeout 14, retry_cnt 7, rnr_retry 7,
  *                  min_rnr_timer 12, all remote access, max_rd_atomic what the peer serves); UC has no timeout, retries,
- *                  RNR timer and READs
+ *                  RNR timer and READs. UD: remote is not looked at; only port, P_Key index and Q_Key (0)
  *   mask           which members; not the state, PSNs or QPN, which are the endpoints'. UROCE_QP_AV: all of av, a dgid of
  *                  zeroes meaning remote's
  * The peer is not contacted. When a step is refused the QP stays in the state that it had reached, from where the call may
@@ -425,6 +453,9 @@ struct uroce_send_wr {
 	uint32_t rkey;
 	uint64_t compare_add; /* FETCH_ADD: the addend; COMPARE_SWAP: compared */
 	uint64_t swap;
+	const struct uroce_ah *ah; /* UD: where to, */
+	uint32_t remote_qpn;       /* to which QP there, */
+	uint32_t remote_qkey;      /* and that one's Q_Key; with the highest bit set the sending QP's own is taken */
 };
 /* Where a message may land: as many bytes as its SGEs have, none for WRITE_WITH_IMM. */
 struct uroce_recv_wr {
@@ -434,9 +465,10 @@ struct uroce_recv_wr {
 };
 /* Posts n WRs, in order. Returns how many; less than n when the next one was not posted, and then nothing after it was. A
  * negative errno when the first was not:
- *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET, and none of a QP with an SRQ), or the WR cannot be
- *            right: opcode (or none of the service), flags, number of SGEs, inline bytes, message over max_msg_bytes, atomic not of one SGE of 8
- *            bytes or at an address that is not a multiple of 8. One line in the log says which, for so many a second.
+ *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET, and none of a QP with an
+ *            SRQ), or the WR cannot be right: opcode (or none of the service), flags, number of SGEs, inline bytes, message
+ *            over max_msg_bytes (UD: over the port's MTU; no AH or QPN), atomic not of one SGE of 8 bytes or at an address
+ *            that is not a multiple of 8. One line in the log says which, for so many a second.
  *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
  *   -ENODEV  the engine is gone
  * Everything else (keys, ranges, rights) ends as a WC in error. WRs are the caller's again on return; the memory they name
@@ -444,9 +476,10 @@ struct uroce_recv_wr {
  * sleeps. One thread at a time per queue: sends and receives of one QP may be posted by two. IBA 11.4.1 */
 int uroce_post_send(struct uroce_qp *qp, const struct uroce_send_wr *wr, unsigned n);
 int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigned n);
-/* The same for an SRQ, in whatever states its QPs are; a WR completes in the CQ of the QP that takes it, and its slot is free
- * when it was taken. -EINVAL: too many SGEs. A QP that goes to ERR gives the receive that it holds back as flushed and then
- * raises UROCE_EVENT_QP_LAST_WQE_REACHED; one that is reset or destroyed leaves it to the others. One thread at a time per SRQ. */
+/* The same for an SRQ, in whatever states its QPs are; a WR completes in the CQ of the QP that takes it, and its slot is
+ * free when it was taken. -EINVAL: too many SGEs. A QP that goes to ERR gives the receive that it holds back as flushed
+ * and then raises UROCE_EVENT_QP_LAST_WQE_REACHED; one that is reset or destroyed leaves it to the others. One thread at
+ * a time per SRQ. */
 int uroce_post_srq_recv(struct uroce_srq *srq, const struct uroce_recv_wr *wr, unsigned n);
 
 /* ---- events and counters ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client of a core: the objects it owns, and their destruction. Owns the handle tables and arenas; control.c says what a request may do with them. A client can go at any moment: everything
- * it had goes with it, in the order QPs, SRQs, CQs, MRs, memory, PDs. */
+ * it had goes with it, in the order QPs, SRQs, AHs, CQs, MRs, memory, PDs. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -171,6 +171,7 @@ typedef void destroy_fn(struct core_client *k, uint32_t handle, void *object);
 
 static void any_qp(struct core_client *k, uint32_t handle, void *o) { client_destroy_qp(k, handle, o); }
 static void any_srq(struct core_client *k, uint32_t handle, void *o) { srq_destroy(k, handle, o); }
+static void any_ah(struct core_client *k, uint32_t handle, void *o) { ah_destroy(k, handle, o); }
 static void any_cq(struct core_client *k, uint32_t handle, void *o) { destroy_cq(k, handle, o); }
 static void any_region(struct core_client *k, uint32_t handle, void *o) { destroy_region(k, handle, o); }
 static void any_memory(struct core_client *k, uint32_t handle, void *o) { destroy_memory(k, handle, o); }
@@ -184,6 +185,7 @@ static const struct {
 } endings[] = {
 	{ offsetof(struct core_client, qps), any_qp },
 	{ offsetof(struct core_client, srqs), any_srq },
+	{ offsetof(struct core_client, ahs), any_ah },
 	{ offsetof(struct core_client, cqs), any_cq },
 	{ offsetof(struct core_client, regions), any_region },
 	{ offsetof(struct core_client, memories), any_memory },
@@ -269,6 +271,7 @@ void core_client_usage(const struct core_client *k, struct core_usage *u)
 	u->qps = k->qps.count;
 	u->cqs = k->cqs.count;
 	u->srqs = k->srqs.count;
+	u->ahs = k->ahs.count;
 	u->mrs = k->regions.count;
 	u->channels = k->channels.count;
 }
@@ -288,6 +291,7 @@ static const struct {
 	{ "QPs", offsetof(struct core_usage, qps), false },
 	{ "CQs", offsetof(struct core_usage, cqs), false },
 	{ "SRQs", offsetof(struct core_usage, srqs), false },
+	{ "AHs", offsetof(struct core_usage, ahs), false },
 	{ "MRs", offsetof(struct core_usage, mrs), false },
 	{ "completion channels", offsetof(struct core_usage, channels), false },
 	{ "registered bytes", offsetof(struct core_usage, registered_bytes), true },
@@ -334,6 +338,7 @@ static const struct kind kinds[ABI_MSG_COUNT] = {
 	[ABI_DESTROY_CHANNEL] = { "channel", offsetof(struct core_client, channels), offsetof(struct channel, refs), any_channel },
 	[ABI_DESTROY_CQ] = { "CQ", offsetof(struct core_client, cqs), offsetof(struct completion_queue, cq.refs), any_cq },
 	[ABI_DESTROY_SRQ] = { "SRQ", offsetof(struct core_client, srqs), offsetof(struct shared_queue, srq.refs), any_srq },
+	[ABI_DESTROY_AH] = { "AH", offsetof(struct core_client, ahs), NO_REFS, any_ah },
 	[ABI_DESTROY_QP] = { "QP", offsetof(struct core_client, qps), NO_REFS, any_qp },
 };
 

@@ -21,7 +21,7 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 	const struct core *c = k->core;
 	rep->device = (struct abi_device){
 		.mode = c->config.mode, .port_up = 1, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
-		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
+		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
 		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
 	};
@@ -264,7 +264,7 @@ static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi
 {
 	struct arenas *a = &k->arenas;
 	struct qp_init init = {
-		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
+		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .ahs = &k->ahs, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
 		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .sq_n = p->sq.slots, .sq_slot_bytes = p->sq.slot_bytes,
 	};
 	if (srq) {
@@ -302,8 +302,8 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -ENOENT, "no such %s", !pd ? "PD" : !send ? "send CQ" : "receive CQ");
 	if (send->cq.is_overrun || recv->cq.is_overrun)
 		return client_refuse(rep, -EINVAL, "the CQ has overrun; destroy it and make a larger one");
-	if (req->create_qp.service > ABI_SERVICE_UC)
-		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0) and UC (1) are", req->create_qp.service);
+	if (req->create_qp.service >= ABI_SERVICES)
+		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0), UC (1) and UD (2) are", req->create_qp.service);
 	struct shared_queue *srq = req->create_qp.srq ? handles_get(&k->srqs, req->create_qp.srq) : NULL;
 	if (req->create_qp.srq && !srq)
 		return client_refuse(rep, -ENOENT, "no SRQ has the handle 0x%x", req->create_qp.srq);
@@ -408,6 +408,8 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_MODIFY_SRQ] = srq_modify,
 	[ABI_QUERY_SRQ] = srq_query,
 	[ABI_DESTROY_SRQ] = client_destroy,
+	[ABI_CREATE_AH] = ah_create,
+	[ABI_DESTROY_AH] = client_destroy,
 };
 
 static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

@@ -51,6 +51,7 @@ static void apply_defaults(struct core_config *c)
 	c->max_qp = c->max_qp ? c->max_qp : DEFAULT_OBJECTS;
 	c->max_cq = c->max_cq ? c->max_cq : DEFAULT_OBJECTS;
 	c->max_srq = c->max_srq ? c->max_srq : DEFAULT_OBJECTS;
+	c->max_ah = c->max_ah ? c->max_ah : DEFAULT_OBJECTS;
 	c->max_mr = c->max_mr ? c->max_mr : DEFAULT_OBJECTS;
 	c->cores = c->cores ? c->cores : 1;
 	c->hooks = c->hooks ? c->hooks : &core_host_hooks;
@@ -72,7 +73,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	struct core *c = aligned_alloc(ABI_CACHE_LINE, (sizeof(*c) + ABI_CACHE_LINE - 1) & ~(size_t)(ABI_CACHE_LINE - 1));
 	if (!c)
 		return -ENOMEM;
-	*c = (struct core){ .config = *config, .limits = { mtu, MAX_RD_ATOMIC } };
+	*c = (struct core){ .config = *config, .limits = { mtu, MAX_RD_ATOMIC, config->mode <= 1 } };
 	apply_defaults(&c->config);
 	TAILQ_INIT(&c->late);
 	TAILQ_INIT(&c->overruns);

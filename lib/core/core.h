@@ -65,7 +65,7 @@ struct core_config {
 	uint32_t cores;           /* of this engine; 0: 1 */
 	bool is_grown_outside;    /* a request that needs a new region is answered -ENOBUFS, see core_client_grow; else the core makes it at once */
 	uint32_t max_frame;       /* bytes of the largest frame the port carries, without FCS */
-	uint32_t max_qp, max_cq, max_srq, max_mr; /* 0: 65536 each */
+	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr; /* 0: 65536 each */
 	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
 	uint64_t seed;            /* 0: unpredictable; else everything random in the core follows from it (tests) */
 	const struct log *log;
@@ -120,7 +120,7 @@ void core_client_mark_dead(struct core_client *k);
 
 /* What a client has, and how much it may have. */
 struct core_usage {
-	uint32_t pds, qps, cqs, srqs, mrs, channels;
+	uint32_t pds, qps, cqs, srqs, ahs, mrs, channels;
 	uint64_t registered_bytes, ring_bytes, pool_bytes;
 };
 void core_client_usage(const struct core_client *k, struct core_usage *u);

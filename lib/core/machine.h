@@ -13,6 +13,7 @@
 #include "qp.h"
 #include "qpn.h"
 #include "recv.h"
+#include "ud_ah.h"
 
 #define LINGER_MAX 16u  /* idle SQs looked at without a doorbell */
 #define WARM_MAX 8u      /* clients whose doorbells are looked at at every round; up to so many, all are */
@@ -105,7 +106,7 @@ struct core_client {
 	struct arenas arenas;
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
-	struct handles pds, memories, regions, channels, cqs, srqs, qps;
+	struct handles pds, memories, regions, channels, cqs, srqs, ahs, qps;
 	struct qp_group group;     /* its QPs share the sending with those of other clients as one */
 	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
 	uint32_t doorbells_room, doorbells_hint;
@@ -163,6 +164,10 @@ int srq_create(struct core_client *k, const struct abi_req *req, struct abi_rep 
 int srq_modify(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 int srq_query(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 void srq_destroy(struct core_client *k, uint32_t handle, struct shared_queue *q);
+
+/* ah_control.c */
+int ah_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+void ah_destroy(struct core_client *k, uint32_t handle, struct ud_ah *a);
 
 /* client.c */
 /* DESTROY_*, DEREG_MR, FREE_MEMORY. 0; -ENOENT, -EBUSY with a text. */

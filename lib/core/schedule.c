@@ -34,15 +34,29 @@ struct outlet {
 	unsigned stuck;   /* QPs that had to stop for want of a buffer, or with much left to flush */
 };
 
-#define TO_LOOP (-1) /* beside CORE_TO_WIRE and the number of another core */
+#define TO_LOOP (-1)   /* beside CORE_TO_WIRE and the number of another core */
+#define TO_NOBODY (-2) /* there is nothing to send */
 
-/* Where the packets of q go. */
+static int way_to(const struct core *c, bool is_local, uint32_t dest_qpn)
+{
+	if (!is_local)
+		return CORE_TO_WIRE;
+	uint32_t core = dest_qpn & ((1u << CORE_INDEX_BITS) - 1);
+	return core != c->config.core_index && core < c->config.cores ? (int)core : TO_LOOP;
+}
+
+/* Where the packets of a connected QP go; a UD QP has a way for each. */
 static int way_of(const struct core *c, const struct qp *q)
 {
-	if (!q->has_ah || !q->ah.is_local)
-		return CORE_TO_WIRE;
-	uint32_t core = q->dest_qpn & ((1u << CORE_INDEX_BITS) - 1);
-	return core != c->config.core_index && core < c->config.cores ? (int)core : TO_LOOP;
+	return way_to(c, q->has_ah && q->ah.is_local, q->dest_qpn);
+}
+
+/* Where the next packet of a UD QP goes. */
+static int way_of_next(const struct core *c, struct qp *q)
+{
+	uint32_t qpn;
+	const struct ah *ah = qp_next_ah(q, &qpn);
+	return ah ? way_to(c, ah->is_local, qpn) : TO_NOBODY;
 }
 
 static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
@@ -115,6 +129,10 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 	for (; q->turn < TURN; q->turn++) {
 		if (__builtin_expect(g->credit <= 0, 0) && !renew_credit(c, g))
 			return TURN_NO_CREDIT;
+		if (q->service == SERVICE_UD && (way = way_of_next(c, q)) == TO_NOBODY) {
+			q->turn = 0;
+			return rest;
+		}
 		uint8_t *frame = next_buffer(c, o, way);
 		if (!frame) {
 			o->stuck++;

@@ -15,6 +15,7 @@ static const struct {
 	{ "qps", offsetof(struct core_usage, qps), false },
 	{ "cqs", offsetof(struct core_usage, cqs), false },
 	{ "srqs", offsetof(struct core_usage, srqs), false },
+	{ "ahs", offsetof(struct core_usage, ahs), false },
 	{ "mrs", offsetof(struct core_usage, mrs), false },
 	{ "channels", offsetof(struct core_usage, channels), false },
 	{ "registered_bytes", offsetof(struct core_usage, registered_bytes), true },

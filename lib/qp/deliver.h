@@ -9,7 +9,7 @@
 enum verdict deliver(struct qp *q, const struct packet *p);
 /* The message in progress ends here, and never completes: its receive WQE is for another. */
 void deliver_abandon(struct qp *q);
-/* A message has been executed to its end. */
+/* A message has been executed to its end, with resp.received bytes. */
 void deliver_end_message(struct qp *q, const struct packet *p);
 /* A receive WQE for the message in progress, taken now unless it has one. */
 enum verdict deliver_take_receive(struct qp *q);

@@ -11,6 +11,7 @@
 #include "req.h"
 #include "resp.h"
 #include "retry.h"
+#include "ud.h"
 
 /* ---- which transitions there are ---- */
 
@@ -45,6 +46,17 @@ const struct qp_transition qp_transitions[ABI_SERVICES][ABI_QP_STATES][ABI_QP_ST
 			[ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS },
 			[ABI_QP_SQD] = { true, 0, ABI_QP_ACCESS_FLAGS | ABI_QP_PKEY_INDEX | ABI_QP_AV } },
 		[ABI_QP_SQE] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_ACCESS_FLAGS } },
+		[ABI_QP_ERR] = { ENDS },
+	},
+	[ABI_SERVICE_UD] = {
+		[ABI_QP_RESET] = { ENDS, [ABI_QP_INIT] = { true, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_QKEY, 0 } },
+		[ABI_QP_INIT] = { ENDS,
+			[ABI_QP_INIT] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_QKEY },
+			[ABI_QP_RTR] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_QKEY } },
+		[ABI_QP_RTR] = { ENDS, [ABI_QP_RTS] = { true, ABI_QP_SQ_PSN, ABI_QP_QKEY } },
+		[ABI_QP_RTS] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_QKEY }, [ABI_QP_SQD] = { true, 0, ABI_QP_EN_SQD_ASYNC_NOTIFY } },
+		[ABI_QP_SQD] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_QKEY }, [ABI_QP_SQD] = { true, 0, ABI_QP_PKEY_INDEX | ABI_QP_QKEY } },
+		[ABI_QP_SQE] = { ENDS, [ABI_QP_RTS] = { true, 0, ABI_QP_QKEY } },
 		[ABI_QP_ERR] = { ENDS },
 	},
 };
@@ -125,6 +137,8 @@ static int check_values(const struct qp *q, const struct abi_qp_attr *a, uint32_
 	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
 		if ((mask & bounds[i].mask) && (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max))
 			return refuse(text, len, -EINVAL, "QP 0x%x: %s is %u, must be %u to %u", q->qpn, bounds[i].name, bounds[i].value, bounds[i].min, bounds[i].max);
+	if ((mask & ABI_QP_QKEY) && (a->qkey & QKEY_CONTROLLED) && !limits->may_control)
+		return refuse(text, len, -EPERM, "QP 0x%x: Q_Key 0x%08x: those with the highest bit set are for privileged programs", q->qpn, a->qkey);
 	if ((mask & ABI_QP_CUR_STATE) && a->cur_state != q->state)
 		return refuse(text, len, -EINVAL, "QP 0x%x is in %s, not in %s", q->qpn, qp_state_name(q->state), qp_state_name(a->cur_state));
 	return 0;
@@ -140,7 +154,7 @@ static uint16_t choose_source_port(const struct qp *q, uint32_t dest_qpn, uint32
 		v ^= v >> 40;
 		f = (uint32_t)v & 0xfffff;
 	}
-	return (uint16_t)(((f & 0x3fff) ^ (f >> 14)) | 0xc000);
+	return qp_source_port(f);
 }
 
 static void on_path_changed(struct ah *ah)
@@ -178,6 +192,8 @@ static void store_attrs(struct abi_qp_attr *to, const struct abi_qp_attr *a, uin
 		to->sqd_async_notify = a->sqd_async_notify;
 	if (mask & ABI_QP_ACCESS_FLAGS)
 		to->access = a->access;
+	if (mask & ABI_QP_QKEY)
+		to->qkey = a->qkey;
 	if (mask & ABI_QP_PORT)
 		to->port_num = a->port_num;
 	if (mask & ABI_QP_AV)
@@ -204,7 +220,14 @@ static void store_attrs(struct abi_qp_attr *to, const struct abi_qp_attr *a, uin
 		to->dest_qpn = a->dest_qpn;
 }
 
-static void enter_state(struct qp *q, uint32_t to)
+/* A datagram is as long as the port carries (IBA vol. 1, 9.8.3). */
+static void enter_datagram_rtr(struct qp *q, const struct modify_limits *limits)
+{
+	q->attr.path_mtu = (uint8_t)limits->max_mtu;
+	q->req.max_bytes = 128u << limits->max_mtu;
+}
+
+static void enter_state(struct qp *q, uint32_t to, const struct modify_limits *limits)
 {
 	uint32_t from = q->state;
 	if (to == ABI_QP_ERR) {
@@ -218,6 +241,8 @@ static void enter_state(struct qp *q, uint32_t to)
 	if (from == to)
 		return;
 	if (to == ABI_QP_RTR) {
+		if (q->service == SERVICE_UD)
+			enter_datagram_rtr(q, limits);
 		q->mtu_log2 = (uint8_t)(7 + q->attr.path_mtu);
 		q->dest_qpn = q->attr.dest_qpn;
 		resp_reset(q, psn_make(q->attr.rq_psn));
@@ -270,6 +295,6 @@ int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const
 	store_attrs(&q->attr, attr, mask);
 	if (mask & (ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY))
 		retry_configure(q);
-	enter_state(q, to);
+	enter_state(q, to, limits);
 	return 0;
 }

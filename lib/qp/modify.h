@@ -16,8 +16,9 @@ extern const struct qp_transition qp_transitions[ABI_SERVICES][ABI_QP_STATES][AB
 struct modify_limits {
 	uint32_t max_mtu; /* enum abi_mtu */
 	uint32_t max_rd_atomic;
+	bool may_control; /* Q_Keys with the highest bit set (IBA vol. 1, 10.2.4.2) */
 };
-/* 0; or a negative errno with a sentence in text (len bytes): -EINVAL (transition, missing or extra attributes, values out of range), -ENETUNREACH, -ENOBUFS, -ENOMEM. On an error nothing has changed. */
+/* 0; or a negative errno with a sentence in text (len bytes): -EINVAL (transition, missing or extra attributes, values out of range), -EPERM, -ENETUNREACH, -ENOBUFS, -ENOMEM. On an error nothing has changed. */
 int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const struct modify_limits *limits, char *text, uint32_t len);
 const char *qp_state_name(uint32_t state);
 

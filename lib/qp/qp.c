@@ -14,6 +14,7 @@
 #include "req.h"
 #include "resp.h"
 #include "retry.h"
+#include "ud_ah.h"
 
 #define IN_A_ROW 8u
 
@@ -48,6 +49,8 @@ int qp_new(struct qp **out, const struct qp_init *init)
 		.rq = { .ring = init->rq, .slots = init->rq_slots, .mask = init->rq_n - 1, .slot_bytes = init->rq_slot_bytes,
 			.max_sge = (uint8_t)init->cap.max_recv_sge, .pd = init->pd },
 	};
+	q->req.max_bytes = MESSAGE_MAX_BYTES;
+	q->ud.ahs = init->ahs;
 	q->source = init->srq ? &init->srq->rq : &q->rq;
 	q->pd->refs++;
 	q->send_cq->refs++;
@@ -69,6 +72,7 @@ static void forget_wrs(struct qp *q)
 		struct wr *w = inflight_retire(&q->flight);
 		wr_free(q->env, w, w->is_large);
 	}
+	ud_ah_forget(q);
 	resp_reset(q, psn_make(0));
 	recv_forget(&q->rq, q->env);
 	reply_reset(q);
@@ -204,6 +208,15 @@ void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 	wr_free(q->env, w, w->is_large);
 }
 
+/* What a receiver of datagrams has to know to answer. */
+static void say_sender(struct abi_cqe *c, const struct packet *p)
+{
+	c->flags |= ABI_WC_HAS_GRH;
+	c->src_qpn = p->deth.src_qpn;
+	c->vlan = p->vlan;
+	c->sl = p->priority;
+}
+
 void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, const struct packet *last, uint32_t byte_len)
 {
 	struct abi_cqe *c = begin_cqe(q, q->recv_cq, r->wr_id, r->index, f);
@@ -214,6 +227,8 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 			c->flags = ABI_WC_HAS_IMM;
 			c->imm = last->immediate;
 		}
+		if (last && (last->op->flags & OPCODE_DETH))
+			say_sender(c, last);
 		cq_count(q->recv_cq);
 	}
 	recv_retire(q->source);
@@ -260,6 +275,7 @@ void qp_enter_error(struct qp *q)
 {
 	if (q->state == ABI_QP_ERR)
 		return;
+	ud_ah_forget(q);
 	q->state = ABI_QP_ERR;
 	q->is_draining = false;
 	q->req.rd_atomic = 0;
@@ -295,6 +311,7 @@ static void record_error(struct qp *q, struct failure f, uint64_t wr_id)
 static void enter_send_error(struct qp *q)
 {
 	struct psn next = q->flight.frontier;
+	ud_ah_forget(q);
 	q->state = ABI_QP_SQE;
 	q->is_draining = false;
 	start_flushing(q);
@@ -352,14 +369,27 @@ void qp_on_doorbell(struct qp *q)
 	}
 }
 
+static bool is_same_partition(const struct qp *q, const struct packet *p)
+{
+	return !((p->pkey ^ q->pkey) & 0x7fff) && ((p->pkey | q->pkey) & 0x8000);
+}
+
+/* Whoever sends it, if it is for us. */
+static enum drop check_datagram(const struct qp *q, const struct packet *p)
+{
+	if (!is_same_partition(q, p))
+		return DROP_PKEY;
+	return addr_is_ours(q->env->addr, &p->dst, p->vlan) ? DROP_NONE : DROP_DESTINATION;
+}
+
 /* Peer, partition and service: what makes a packet one of this connection's (IBA vol. 1, 9.6.1; annex A17.5). */
 static enum drop check_connection(const struct qp *q, const struct packet *p)
 {
 	if (p->op->service != q->service)
 		return p->op->service == SERVICE_CNP ? DROP_CNP : DROP_QP_SERVICE;
 	if (!q->has_ah)
-		return DROP_QP_STATE;
-	if ((p->pkey ^ q->pkey) & 0x7fff || !((p->pkey | q->pkey) & 0x8000))
+		return q->service == SERVICE_UD ? check_datagram(q, p) : DROP_QP_STATE;
+	if (!is_same_partition(q, p))
 		return DROP_PKEY;
 	if (!gid_is_equal(&p->src, &q->ah.dgid))
 		return DROP_SOURCE;
@@ -383,7 +413,7 @@ enum drop qp_rx(struct qp *q, const struct packet *p)
 	q->counter[QP_RX_PACKETS]++;
 	if (d == DROP_NONE) {
 		d = p->op->flags & OPCODE_REQUEST ? resp_rx(q, p) : comp_rx(q, p);
-		if (__builtin_expect(p->udp_src_port != q->peer_port, 0))
+		if (__builtin_expect(p->udp_src_port != q->peer_port && q->has_ah, 0)) /* UD: no one peer */
 			note_source_port(q, p, d);
 	}
 	q->counter[QP_DROPPED_PACKETS] += d != DROP_NONE;

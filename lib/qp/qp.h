@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair. It belongs to one core. Its parts are written by their own files only: `flight` and `req` by req.c, `comp` by comp.c, `resp` by resp.c, `out` by reply.c,
- * `retry` by retry.c, `rq` by recv.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
+ * `retry` by retry.c, `rq` by recv.c, `ud` by ud_ah.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
 #ifndef UROCE_QP_H
 #define UROCE_QP_H
 
@@ -11,6 +11,7 @@
 #include "cause.h"
 #include "counters.h"
 #include "env.h"
+#include "handles.h"
 #include "inflight.h"
 #include "msg.h"
 #include "replay.h"
@@ -26,6 +27,7 @@ struct req {
 	uint32_t flush_end;       /* in RTS, while is_flushing: WQEs before it were posted in SQE */
 	uint32_t segment_psns;    /* a READ is requested in pieces of so many responses, a power of two */
 	uint32_t rd_atomic;       /* how many */
+	uint32_t max_bytes;       /* of one message */
 	uint8_t max_sge;
 	bool is_signal_all;
 	bool is_probe_due;        /* tail-loss probe */
@@ -104,6 +106,13 @@ struct recv_queue {
 	struct recv_wr *returned; /* taken, and given back by a message that came to nothing */
 };
 
+/* What a UD QP has instead of a path. */
+struct ud {
+	const struct handles *ahs;   /* of its client: struct ud_ah each */
+	struct ud_ah *waits_for;     /* NULL: for none */
+	struct qp *next, **at;       /* among those that wait for it */
+};
+
 struct qp {
 	/* scheduling */
 	struct qp *ready_next, *ready_before;
@@ -113,7 +122,7 @@ struct qp {
 	bool is_looking;          /* SQ: no doorbell needed */
 	bool is_lingering;        /* idle, and looked at all the same for a while */
 	uint8_t state;            /* enum abi_qp_state */
-	uint8_t service;          /* enum service: RC, UC */
+	uint8_t service;          /* enum service: RC, UC, UD */
 	uint8_t mtu_log2;
 	uint16_t pkey;
 	uint16_t peer_port;       /* UDP source port of the last packet accepted, 0: none yet */
@@ -130,7 +139,7 @@ struct qp {
 	struct recv_queue *source; /* where its receives come from: &rq, or an SRQ's */
 	struct recv_queue rq;
 	struct ah ah;
-	bool has_ah;
+	bool has_ah;              /* never with UD */
 	struct pd *pd;
 	struct cq *send_cq, *recv_cq;
 	uint64_t counter[QP_COUNTER_COUNT];
@@ -139,6 +148,7 @@ struct qp {
 	struct abi_qp_cap cap;
 	struct abi_qp_error error;
 	uint64_t cookie;
+	struct ud ud;
 	void *owner;              /* the core's */
 	uint32_t handle, doorbell;
 	uint32_t quiet_rounds;    /* the core's: looks at an empty SQ */
@@ -156,6 +166,7 @@ struct qp_init {
 	struct abi_ring *sq, *rq;
 	const uint8_t *sq_slots, *rq_slots;
 	uint32_t sq_n, rq_n, sq_slot_bytes, rq_slot_bytes;
+	const struct handles *ahs; /* of its client */
 	struct srq *srq; /* NULL: rq, rq_slots and so on are its own */
 	bool signal_all;
 	uint64_t cookie;
@@ -171,6 +182,8 @@ uint64_t qp_bytes(const struct qp *q);
 void qp_count_bytes(struct qp *q);
 
 /* ---- from the core ---- */
+/* UD only: to whom its next packet goes, and to which QP there. NULL: it has none to send now, and qp_tx is not to be called. */
+const struct ah *qp_next_ah(struct qp *q, uint32_t *dest_qpn);
 /* A parsed packet with a right ICRC whose DQPN is this QP. */
 enum drop qp_rx(struct qp *q, const struct packet *p);
 /* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens, or until the next round: qp_has_late_ack). */
@@ -236,6 +249,12 @@ static inline void qp_wake(struct qp *q)
 	qp_list_append(&g->ready, q);
 	if (!g->is_queued)
 		group_wait(&q->env->groups, g);
+}
+
+/* The UDP source port of a flow, of which `flow` has 20 bits, folded the way Linux does. */
+static inline uint16_t qp_source_port(uint32_t flow)
+{
+	return (uint16_t)(((flow & 0x3fff) ^ (flow >> 14 & 0x3f)) | 0xc000);
 }
 
 /* Why a WR or QP fails. */

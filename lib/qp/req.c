@@ -9,17 +9,18 @@
 #include "comp.h"
 #include "hostile.h"
 #include "retry.h"
+#include "ud.h"
 
-#define LOST_AT_ONCE 32u      /* messages to a peer that cannot be reached, */
-#define LOST_PAUSE_NS 100000u /* and how long until the next ones: there is nothing that would slow them */
+#define LOST_PAUSE_NS 100000u
 
 /* Services that have an operation (IBA vol. 1, table 38). */
 #define RELIABLE (1 << SERVICE_RC)
 #define CONNECTED (RELIABLE | 1 << SERVICE_UC)
+#define EVERY (CONNECTED | 1 << SERVICE_UD)
 
 const struct wr_kind wr_kinds[ABI_OP_COUNT] = {
-	[ABI_OP_SEND] = { "SEND", MESSAGE_SEND, ABI_WC_SEND, CONNECTED, .has_payload = true, .takes_receive = true },
-	[ABI_OP_SEND_WITH_IMM] = { "SEND WITH IMMEDIATE", MESSAGE_SEND, ABI_WC_SEND, CONNECTED, .has_payload = true, .takes_receive = true, .has_imm = true },
+	[ABI_OP_SEND] = { "SEND", MESSAGE_SEND, ABI_WC_SEND, EVERY, .has_payload = true, .takes_receive = true },
+	[ABI_OP_SEND_WITH_IMM] = { "SEND WITH IMMEDIATE", MESSAGE_SEND, ABI_WC_SEND, EVERY, .has_payload = true, .takes_receive = true, .has_imm = true },
 	[ABI_OP_WRITE] = { "WRITE", MESSAGE_WRITE, ABI_WC_WRITE, CONNECTED, .has_payload = true },
 	[ABI_OP_WRITE_WITH_IMM] = { "WRITE WITH IMMEDIATE", MESSAGE_WRITE, ABI_WC_WRITE, CONNECTED, .has_payload = true, .takes_receive = true, .has_imm = true },
 	[ABI_OP_READ] = { "READ", MESSAGE_READ_REQUEST, ABI_WC_READ, RELIABLE, .has_response = true },
@@ -39,7 +40,7 @@ static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SERVICE };
 	if ((w->flags & ABI_SEND_INLINE) && !k->has_payload)
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_INLINE };
-	if (bytes > MESSAGE_MAX_BYTES)
+	if (bytes > q->req.max_bytes)
 		return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH };
 	if (!k->has_response)
 		return no_failure;
@@ -230,17 +231,20 @@ static void set_local_error(struct wr *w, enum mem_verdict v)
 	w->error_cause = v == MEM_BAD_RANGE ? CAUSE_LOCAL_RANGE : v == MEM_BAD_RIGHTS ? CAUSE_LOCAL_RIGHTS : CAUSE_LOCAL_KEY;
 }
 
-static enum mem_verdict copy_payload(struct qp *q, const struct wr *w, uint32_t at, uint8_t *to, uint32_t n)
+bool req_copy_payload(struct qp *q, struct wr *w, uint32_t at, uint8_t *to, uint32_t n)
 {
 	if (w->flags & ABI_SEND_INLINE) {
 		memcpy(to, w->inline_data + at, n);
-		return MEM_OK;
+		return true;
 	}
 	struct sg s;
 	sg_init(&s, w->sge, w->num_sge);
 	if (at)
 		sg_seek(&s, at);
-	return sg_gather(&s, q->env->mrs, q->pd, to, n);
+	enum mem_verdict v = n ? sg_gather(&s, q->env->mrs, q->pd, to, n) : MEM_OK;
+	if (v != MEM_OK)
+		set_local_error(w, v);
+	return v == MEM_OK;
 }
 
 /* SEND or WRITE, the packet at `offset` PSNs of w. 0: a key was refused, w has its error. */
@@ -264,11 +268,8 @@ static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask
 		to = reth_write(to, w->remote_addr, w->rkey, w->length);
 	if (is_last && k->has_imm)
 		to = immediate_write(to, w->imm);
-	enum mem_verdict v = n ? copy_payload(q, w, at_byte, to, n) : MEM_OK;
-	if (v != MEM_OK) {
-		set_local_error(w, v);
+	if (n && !req_copy_payload(q, w, at_byte, to, n))
 		return 0;
-	}
 	memset(to + n, 0, pad);
 	q->counter[QP_TX_BYTES] += n;
 	return packet_finish(frame, &q->ah.template, to + n + pad);
@@ -398,6 +399,31 @@ static void settle_sent(struct qp *q)
 	req_free_slots(q);
 }
 
+struct wr *req_next(struct qp *q)
+{
+	return qp_can_send(q) && !retry_is_waiting(q) && find_work(q) ? q->flight.cursor : NULL;
+}
+
+void req_lose(struct qp *q)
+{
+	struct inflight *f = &q->flight;
+	inflight_sent(f, f->cursor->psns - f->cursor_psn);
+	q->counter[QP_TX_UNREACHABLE]++;
+	settle_sent(q);
+}
+
+void req_pause(struct qp *q)
+{
+	retry_pause(q, LOST_PAUSE_NS);
+}
+
+void req_sent_datagram(struct qp *q)
+{
+	inflight_sent(&q->flight, 1);
+	q->counter[QP_TX_PACKETS]++;
+	settle_sent(q);
+}
+
 /* Nobody answers for the next hop: an unreliable message is lost there as it would be further on, and that is no error of this QP's. */
 static void lose_unreachable(struct qp *q)
 {
@@ -407,11 +433,9 @@ static void lose_unreachable(struct qp *q)
 			qp_fail_send(q, (struct failure){ f->cursor->error_status, f->cursor->error_cause });
 			return;
 		}
-		inflight_sent(f, f->cursor->psns - f->cursor_psn);
-		q->counter[QP_TX_UNREACHABLE]++;
-		settle_sent(q);
+		req_lose(q);
 	}
-	retry_pause(q, LOST_PAUSE_NS);
+	req_pause(q);
 }
 
 static bool is_path_ready(struct qp *q)
@@ -453,6 +477,8 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 		if (len)
 			return len;
 	}
+	if (q->service == SERVICE_UD)
+		return ud_tx(q, frame);
 	if (!find_work(q) || !is_path_ready(q))
 		return 0;
 	struct wr *w = f->cursor;

@@ -11,6 +11,18 @@ uint32_t req_tx(struct qp *q, uint8_t *frame);
 void req_on_lost(struct qp *q);
 /* A READ segment or an atomic was answered in full. */
 void req_on_answered(struct qp *q);
+/* ---- for datagrams, which ud.c builds ---- */
+#define LOST_AT_ONCE 32u /* messages to peers that cannot be reached, before a pause: nothing else would slow them */
+/* The WR at the cursor, one taken now if need be; NULL: there is none that may be sent now. */
+struct wr *req_next(struct qp *q);
+/* The WR at the cursor is lost: it completes all the same. */
+void req_lose(struct qp *q);
+void req_pause(struct qp *q);
+/* The WR at the cursor was sent. */
+void req_sent_datagram(struct qp *q);
+/* n bytes from byte `at` of w; false: a key was refused, w has its error. */
+bool req_copy_payload(struct qp *q, struct wr *w, uint32_t at, uint8_t *to, uint32_t n);
+
 /* A tail-loss probe is due. */
 void req_on_probe(struct qp *q);
 /* Gives the slots of retired WRs back to the program. */

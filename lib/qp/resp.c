@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The responder: a request packet passes a list of checks in the order of the specification, each of which answers a verdict; the table `verdicts` says what a verdict means for the peer and for us, by service.
- * Owns q->resp and the way of an RC packet through it. UC's own rules are in uc.c, what SEND and WRITE do in deliver.c, what is sent in reply.c, whose receive WQEs they are in recv.c. IBA vol. 1, 9.7.4
+ * Owns q->resp and the way of an RC packet through it. The rules of the unreliable services are in uc.c and ud.c, what SEND and WRITE do in deliver.c, what is sent in reply.c, whose receive WQEs they are in recv.c. IBA vol. 1, 9.7.4
  * (validation), 9.7.5 (acknowledging), 9.9.3 (errors), 9.4.5 (atomics).
  *
  * Invariant: epsn and msn move only when a request was executed. */
@@ -12,6 +12,7 @@
 #include "recv.h"
 #include "reply.h"
 #include "uc.h"
+#include "ud.h"
 
 /* A gap wider than any window: not a lost packet but a guess at the PSN. */
 #define GAP_MAX (1u << 20)
@@ -20,27 +21,30 @@
 /* The program's own mistake ends a QP of any service (IBA vol. 1, 10.3.1.7); only RC tells the peer. */
 #define OWN_MISTAKE(nak, status, cause) { DROP_REMOTE_OPERATION, nak, true, ABI_EVENT_QP_FATAL, { status, cause } }
 
-/* UC drops the message and says nothing (IBA vol. 1, 9.8.2.2, 9.9.3.1.2, class D). */
+/* UC and UD drop the message and say nothing (IBA vol. 1, 9.8.2, 9.8.3). */
 const struct verdict_row verdicts[VERDICT_COUNT][ABI_SERVICES] = {
-	/* RC, UC */
-	[EXECUTE] = { { DROP_NONE }, { DROP_NONE } },
+	/* RC, UC, UD */
+	[EXECUTE] = { { DROP_NONE }, { DROP_NONE }, { DROP_NONE } },
+	[WRONG_QKEY] = { { 0 }, { 0 }, { DROP_QKEY } },
 	[DUPLICATE_REQUEST] = { { DROP_DUPLICATE } },
 	[PSN_GAP] = { { DROP_PSN_AHEAD, AETH_NAK_SEQUENCE } },
 	[PSN_GAP_KNOWN] = { { DROP_PSN_AHEAD } },
 	[PSN_IMPLAUSIBLE] = { { DROP_PSN_FAR } },
 	[PSN_OLD] = { { 0 }, { DROP_MESSAGE_OLD } },
 	[MESSAGE_INCOMPLETE] = { { 0 }, { DROP_MESSAGE_INCOMPLETE } },
-	[RECEIVER_NOT_READY] = { { DROP_RNR, AETH_RNR }, { DROP_RNR } },
+	[RECEIVER_NOT_READY] = { { DROP_RNR, AETH_RNR }, { DROP_RNR }, { DROP_RNR } },
 	[RECEIVER_WAITING] = { { DROP_RNR } },
 	[OPCODE_SEQUENCE] = { INVALID_REQUEST },
 	[OPCODE_DISABLED] = { INVALID_REQUEST, { DROP_INVALID_REQUEST } },
-	[WRONG_LENGTH] = { INVALID_REQUEST, { DROP_INVALID_REQUEST } },
+	[WRONG_LENGTH] = { INVALID_REQUEST, { DROP_INVALID_REQUEST }, { DROP_INVALID_REQUEST } },
 	[TOO_MANY_REQUESTS] = { INVALID_REQUEST },
 	[MISALIGNED] = { INVALID_REQUEST },
 	[REMOTE_ACCESS] = { { DROP_REMOTE_ACCESS, AETH_NAK_REMOTE_ACCESS, true, ABI_EVENT_QP_ACCESS_ERR, { 0, 0 } }, { DROP_REMOTE_ACCESS } },
-	[RECEIVE_TOO_SHORT] = { { DROP_LOCAL_LENGTH, AETH_NAK_INVALID_REQUEST, true, ABI_EVENT_QP_FATAL, { ABI_WC_LOC_LEN_ERR, CAUSE_RECEIVE_TOO_SHORT } }, { DROP_LOCAL_LENGTH } },
-	[RECEIVE_BAD_KEY] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY), OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY) },
-	[RECEIVE_BROKEN] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX), OWN_MISTAKE(0, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX) },
+	[RECEIVE_TOO_SHORT] = { { DROP_LOCAL_LENGTH, AETH_NAK_INVALID_REQUEST, true, ABI_EVENT_QP_FATAL, { ABI_WC_LOC_LEN_ERR, CAUSE_RECEIVE_TOO_SHORT } }, { DROP_LOCAL_LENGTH }, { DROP_LOCAL_LENGTH } },
+	[RECEIVE_BAD_KEY] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY), OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY),
+		OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY) },
+	[RECEIVE_BROKEN] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX), OWN_MISTAKE(0, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX),
+		OWN_MISTAKE(0, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX) },
 };
 
 void resp_reset(struct qp *q, struct psn epsn)
@@ -242,7 +246,7 @@ static enum drop take_reliable(struct qp *q, const struct packet *p)
 
 static enum drop take_unreliable(struct qp *q, const struct packet *p)
 {
-	enum verdict v = uc_rx(q, p);
+	enum verdict v = q->service == SERVICE_UC ? uc_rx(q, p) : ud_rx(q, p);
 	if (v == EXECUTE)
 		return DROP_NONE;
 	enum drop d = carry_out(q, v);
@@ -256,7 +260,7 @@ enum drop resp_rx(struct qp *q, const struct packet *p)
 	struct resp *r = &q->resp;
 	if (q->state != ABI_QP_RTR && !qp_can_send(q) && q->state != ABI_QP_SQE)
 		return DROP_QP_STATE;
-	if (q->state == ABI_QP_RTR && !r->is_established) { /* the peer is there (IBA vol. 1, 11.6.3.2) */
+	if (q->state == ABI_QP_RTR && !r->is_established && q->service != SERVICE_UD) { /* the peer is there (IBA vol. 1, 11.6.3.2) */
 		r->is_established = true;
 		q->env->on_event(q->env, q, ABI_EVENT_COMM_EST);
 	}

@@ -7,6 +7,7 @@
 
 enum verdict {
 	EXECUTE, /* nothing is wrong with it */
+	WRONG_QKEY,
 	DUPLICATE_REQUEST,
 	PSN_GAP,
 	PSN_GAP_KNOWN,

@@ -19,9 +19,18 @@
 struct wr {
 	struct wr *next;       /* the one posted after it */
 	uint64_t wr_id;
-	uint64_t remote_addr;
+	union {
+		uint64_t remote_addr;
+		struct { /* UD */
+			uint32_t ah; /* handle; looked up for each try, since it may go at any time */
+			uint32_t remote_qpn;
+		};
+	};
 	uint64_t compare, swap_or_add;
-	uint32_t rkey;
+	union {
+		uint32_t rkey;
+		uint32_t remote_qkey; /* UD */
+	};
 	uint32_t imm;
 	uint32_t length;       /* bytes of the message */
 	uint32_t psns;         /* how many PSNs it takes: packets, for a READ those of its responses */

@@ -159,6 +159,7 @@ static enum drop take_vlan(struct packet *p, uint16_t *ethertype, uint32_t *l3_o
 		return DROP_FRAME_RUNT;
 	vlan_tci = get_be16(p->frame + ETHERNET_LEN);
 	p->vlan = vlan_tci & 0xfff ? vlan_tci & 0xfff : VLAN_NONE;
+	p->priority = (uint8_t)(vlan_tci >> 13);
 	*ethertype = get_be16(p->frame + ETHERNET_LEN + 2);
 	*l3_offset += VLAN_LEN;
 	return *ethertype == ETHERTYPE_VLAN || *ethertype == ETHERTYPE_QINQ ? DROP_VLAN_NESTED : DROP_NONE;
@@ -179,6 +180,7 @@ enum drop packet_parse(struct packet *p, const uint8_t *frame, uint32_t len, uin
 		return drop;
 	ethertype = get_be16(frame + 12);
 	p->vlan = vlan_tci != VLAN_NONE && (vlan_tci & 0xfff) ? vlan_tci & 0xfff : VLAN_NONE;
+	p->priority = vlan_tci != VLAN_NONE ? (uint8_t)(vlan_tci >> 13) : 0;
 	if (ethertype == ETHERTYPE_VLAN && (drop = take_vlan(p, &ethertype, &l3, len, vlan_tci)))
 		return drop;
 	if (ethertype == ETHERTYPE_IP4)

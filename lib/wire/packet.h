@@ -47,6 +47,7 @@ struct packet {
 	uint32_t payload_len;  /* bytes, without pad and ICRC */
 	uint32_t l3_len;       /* bytes from the IP header to the end of the ICRC: the IP packet, without Ethernet padding */
 	uint16_t vlan;         /* VLAN id, VLAN_NONE when untagged */
+	uint8_t priority;      /* 802.1Q PCP, 0 when untagged */
 	uint8_t kind;          /* enum packet_kind */
 	uint8_t ip_version;    /* 4 or 6 */
 	uint8_t l3_header_len; /* 20 or 40 */

@@ -235,6 +235,7 @@ static void (*const answers[ABI_MSG_COUNT])(struct fake_engine *f, const struct 
 	[ABI_MODIFY_QP] = on_modify_qp,
 	[ABI_QUERY_QP] = on_query_qp,
 	[ABI_QUERY_COUNTERS] = on_query_counters,
+	[ABI_CREATE_AH] = on_create,
 	[ABI_CREATE_SRQ] = on_create_srq,
 	[ABI_MODIFY_SRQ] = on_modify_srq,
 	[ABI_QUERY_SRQ] = on_query_srq,

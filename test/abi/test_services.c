@@ -45,9 +45,17 @@ static void set_state(struct uroce_qp *qp, enum uroce_qp_state state)
 	assert_int_equal(uroce_qp_modify(qp, &attr, UROCE_QP_STATE), 0);
 }
 
+static struct uroce_ah *open_ah(struct fixture *x)
+{
+	static const struct uroce_av av = { .dgid.raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 }, .sgid_index = 2, .flow_label = 0x12345, .traffic_class = 0x20, .sl = 3 };
+	struct uroce_ah *ah;
+	assert_int_equal(uroce_ah_create(x->pd, &av, &ah), 0);
+	return ah;
+}
+
 static void test_create(void **state)
 {
-	for (unsigned service = UROCE_RC; service <= UROCE_UC; service++) {
+	for (unsigned service = UROCE_RC; service <= UROCE_UD; service++) {
 		struct fixture x = open_service((enum uroce_service)service);
 		assert_int_equal(fake_last(x.f, ABI_CREATE_QP)->create_qp.service, service);
 		close_service(&x);
@@ -82,20 +90,156 @@ static void test_connect_uc(void **state)
 static void test_operations(void **state)
 {
 	static const char *const taken[] = { /* SEND, SEND_IMM, WRITE, WRITE_IMM, READ, COMPARE_SWAP, FETCH_ADD */
-		[UROCE_RC] = "yyyyyyy", [UROCE_UC] = "yyyy..."
+		[UROCE_RC] = "yyyyyyy", [UROCE_UC] = "yyyy...", [UROCE_UD] = "yy....."
 	};
 	static const struct uroce_sge word = { 0x1000, 8, 1 };
-	for (unsigned service = UROCE_RC; service <= UROCE_UC; service++) {
+	for (unsigned service = UROCE_RC; service <= UROCE_UD; service++) {
 		struct fixture x = open_service((enum uroce_service)service);
+		struct uroce_ah *ah = open_ah(&x);
 		set_state(x.qp, UROCE_QP_RTS);
 		for (unsigned op = UROCE_OP_SEND; op <= UROCE_OP_FETCH_ADD; op++) {
-			struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)op, .sg_list = &word, .num_sge = 1 };
+			struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)op, .sg_list = &word, .num_sge = 1, .ah = ah, .remote_qpn = 7 };
 			x.f->lines = 0;
 			assert_int_equal(uroce_post_send(x.qp, &wr, 1), taken[service][op] == 'y' ? 1 : -EINVAL);
 			assert_int_equal(x.f->lines, taken[service][op] != 'y');
 		}
+		assert_int_equal(uroce_ah_destroy(ah), 0);
 		close_service(&x);
 	}
+}
+
+/* ---- datagrams ---- */
+
+static void test_ah(void **state)
+{
+	struct fixture x = open_service(UROCE_UD);
+	struct uroce_ah *ah = open_ah(&x);
+	const struct abi_req *req = fake_last(x.f, ABI_CREATE_AH);
+	assert_int_equal(req->create_ah.av.dgid[15], 9);
+	assert_int_equal(req->create_ah.av.sgid_index, 2);
+	assert_int_equal(req->create_ah.av.flow_label, 0x12345);
+	assert_int_equal(req->create_ah.av.traffic_class, 0x20);
+	assert_int_equal(req->create_ah.av.hop_limit, 64); /* 0 means 64 */
+	assert_int_equal(req->create_ah.av.sl, 3);
+	assert_int_equal(uroce_ah_destroy(ah), 0);
+	assert_int_equal(uroce_ah_destroy(NULL), 0);
+	atomic_store(&x.f->page->dead, 1);
+	assert_int_equal(uroce_ah_create(x.pd, &(struct uroce_av){ 0 }, &ah), -ENODEV);
+	close_service(&x);
+}
+
+static void test_posting_datagrams(void **state)
+{
+	struct fixture x = open_service(UROCE_UD), y = open_service(UROCE_UD);
+	struct uroce_ah *ah = open_ah(&x), *foreign = open_ah(&y);
+	static const struct uroce_sge whole = { 0x1000, 1024, 1 }, longer = { 0x1000, 1025, 1 };
+	struct uroce_send_wr wr = { .wr_id = 3, .opcode = UROCE_OP_SEND_WITH_IMM, .imm = 5, .sg_list = &whole, .num_sge = 1, .ah = ah, .remote_qpn = 0xffffff, .remote_qkey = 0x80000000, .remote_addr = 0x1111, .rkey = 0x2222 };
+	set_state(x.qp, UROCE_QP_RTS);
+	assert_int_equal(uroce_post_send(x.qp, &wr, 1), 1);
+	const struct abi_send_wqe *w = fake_slot(&x.f->qp[0].sq, 0);
+	assert_int_equal(w->ah, x.f->handles); /* the last that was made */
+	assert_int_equal(w->remote_qpn, 0xffffff);
+	assert_int_equal(w->remote_qkey, 0x80000000);
+	assert_int_equal(w->imm, 5);
+	assert_int_equal(w->sge[0].len, 1024);
+	const struct uroce_send_wr good = wr;
+	for (unsigned way = 0; way < 5; way++) {
+		wr = good;
+		if (way == 0)
+			wr.sg_list = &longer; /* than the port carries */
+		if (way == 1)
+			wr.ah = NULL;
+		if (way == 2)
+			wr.ah = foreign;
+		if (way == 3)
+			wr.remote_qpn = 0;
+		if (way == 4)
+			wr.remote_qpn = 0x1000000;
+		x.f->lines = 0;
+		assert_int_equal(uroce_post_send(x.qp, &wr, 1), -EINVAL);
+		assert_int_equal(x.f->lines, 1);
+		assert_non_null(strstr(x.f->line, way ? "AH" : "1025 bytes, the most is 1024"));
+	}
+	assert_int_equal(uroce_ah_destroy(ah), 0);
+	assert_int_equal(uroce_ah_destroy(foreign), 0);
+	close_service(&x);
+	close_service(&y);
+}
+
+static void test_connect_ud(void **state)
+{
+	static const uint32_t masks[] = { ABI_QP_STATE | ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_QKEY, ABI_QP_STATE, ABI_QP_STATE | ABI_QP_SQ_PSN };
+	struct fixture x = open_service(UROCE_UD);
+	struct uroce_qp_attr attr = { .qkey = 0x1234567, .path_mtu = 256 }, now;
+	struct uroce_endpoint local;
+	assert_int_equal(uroce_qp_endpoint(x.qp, 0, &local), 0);
+	assert_int_equal(uroce_qp_connect(x.qp, &local, NULL, &attr, UROCE_QP_PATH_MTU), -EINVAL);
+	assert_int_equal(uroce_qp_connect(x.qp, &local, NULL, &attr, UROCE_QP_QKEY), 0);
+	const struct abi_req *req = &x.f->req[x.f->reqs - 3];
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(req[i].modify_qp.mask, masks[i]);
+	assert_int_equal(req[0].modify_qp.attr.qkey, 0x1234567);
+	assert_int_equal(uroce_qp_query(x.qp, &now), 0);
+	assert_int_equal(now.qkey, 0x1234567);
+	close_service(&x);
+	x = open_service(UROCE_RC);
+	assert_int_equal(uroce_qp_endpoint(x.qp, 0, &local), 0);
+	assert_int_equal(uroce_qp_connect(x.qp, &local, NULL, NULL, 0), -EINVAL);
+	close_service(&x);
+}
+
+static void test_wc_of_a_datagram(void **state)
+{
+	struct fixture x = open_service(UROCE_UD);
+	struct abi_cqe e = { .wr_id = 1, .qpn = uroce_qp_num(x.qp), .opcode = ABI_WC_RECV, .flags = ABI_WC_HAS_GRH | ABI_WC_HAS_IMM, .src_qpn = 0x4321, .byte_len = 48, .imm = 6, .vlan = 7, .sl = 5 };
+	struct uroce_wc wc;
+	fake_complete(x.f, &x.f->cq[0], &e, false);
+	assert_int_equal(uroce_cq_poll(x.cq, &wc, 1), 1);
+	assert_int_equal(wc.flags, UROCE_WC_HAS_GRH | UROCE_WC_HAS_IMM);
+	assert_int_equal(wc.src_qpn, 0x4321);
+	assert_int_equal(wc.byte_len, 48);
+	assert_int_equal(wc.vlan, 7);
+	assert_int_equal(wc.sl, 5);
+	assert_int_equal(wc.pkey_index, 0);
+	close_service(&x);
+}
+
+/* The fake port has ::ffff:10.0.0.1 untagged at index 0, and fe80::1 on VLAN 7 at index 2. */
+static void test_av_from_wc(void **state)
+{
+	struct fixture x = open_service(UROCE_UD);
+	uint8_t ip4[40] = { [20] = 0x45, 0xbb, [28] = 9, 17, [32] = 10, 0, 0, 5, 10, 0, 0, 1 };
+	uint8_t ip6[40] = { 0x6b, 0xb1, 0x23, 0x45, [6] = 17, 9, [8] = 0xfe, 0x80, [23] = 5, [24] = 0xfe, 0x80, [39] = 1 };
+	struct uroce_wc wc = { .flags = UROCE_WC_HAS_GRH, .vlan = 0xffff, .sl = 2 };
+	struct uroce_av av;
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip4, &av), 0);
+	assert_int_equal(av.sgid_index, 0);
+	assert_int_equal(av.dgid.raw[10], 0xff);
+	assert_int_equal(av.dgid.raw[12], 10);
+	assert_int_equal(av.dgid.raw[15], 5);
+	assert_int_equal(av.traffic_class, 0xb8); /* without the bits of congestion */
+	assert_int_equal(av.sl, 2);
+	assert_int_equal(av.hop_limit, 0);
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip6, &av), -EADDRNOTAVAIL); /* on another VLAN */
+	wc.vlan = 7;
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip6, &av), 0);
+	assert_int_equal(av.sgid_index, 2);
+	assert_int_equal(av.dgid.raw[0], 0xfe);
+	assert_int_equal(av.dgid.raw[15], 5);
+	assert_int_equal(av.flow_label, 0x12345);
+	assert_int_equal(av.traffic_class, 0xb8);
+	/* a group: the answer comes from the first address of its family */
+	wc.vlan = 0xffff;
+	ip4[36] = 239;
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip4, &av), 0);
+	assert_int_equal(av.sgid_index, 0);
+	ip4[36] = 11; /* none of ours */
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip4, &av), -EADDRNOTAVAIL);
+	ip4[3] = 1; /* no headers at all */
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip4, &av), -EINVAL);
+	wc.flags = 0;
+	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip6, &av), -EINVAL);
+	close_service(&x);
 }
 
 /* ---- shared receive queues ---- */
@@ -297,6 +441,11 @@ int main(void)
 		cmocka_unit_test(test_create),
 		cmocka_unit_test(test_connect_uc),
 		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_ah),
+		cmocka_unit_test(test_posting_datagrams),
+		cmocka_unit_test(test_connect_ud),
+		cmocka_unit_test(test_wc_of_a_datagram),
+		cmocka_unit_test(test_av_from_wc),
 		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_posting_to_an_srq),
 		cmocka_unit_test(test_resize_of_an_srq),

@@ -20,6 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FRAME_BYTES 4352u
 #define BURST_MAX 8u
 
+#define AHS 4u
+
 enum { MR_MAIN, MR_READONLY, MR_LOCAL, MR_FOREIGN, MR_COUNT };
 
 struct input {
@@ -43,6 +45,7 @@ struct world {
 	struct uroce_pd *pd[2];
 	struct uroce_cq *send_cq, *recv_cq;
 	struct uroce_srq *srq;
+	struct uroce_ah *ah[AHS]; /* to the peer, to ourselves, to nobody, of another PD */
 	uint64_t posted_shared;
 	bool is_completed[STEPS_MAX + 1]; /* receives of the SRQ, by wr_id */
 	struct uroce_mr *mr[MR_COUNT];
@@ -142,6 +145,7 @@ static const struct {
 	[UROCE_RC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
 		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 24, UROCE_OP_FETCH_ADD },
 	[UROCE_UC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_SQ_PSN, 0x20, 12, UROCE_OP_WRITE_WITH_IMM },
+	[UROCE_UD] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_QKEY, 0, UROCE_QP_SQ_PSN, 0x64, 2, UROCE_OP_SEND_WITH_IMM },
 };
 #define SERVICES (sizeof(services) / sizeof(services[0]))
 
@@ -178,12 +182,25 @@ static bool create_qp(struct world *w, struct side *s)
 	return true;
 }
 
+static void make_ah(struct world *w, unsigned i)
+{
+	static const char *const to[AHS] = { "10.0.0.2", "10.0.0.1", "10.0.0.77", "10.0.0.2" };
+	struct uroce_av av = { 0 };
+	struct gid gid;
+	gid_parse(to[i], &gid);
+	memcpy(av.dgid.raw, gid.b, 16);
+	if (!w->ah[i])
+		must(uroce_ah_create(w->pd[i == 3], &av, &w->ah[i]));
+}
+
 static void open_queues(struct world *w)
 {
 	must(uroce_cq_create(w->ctx, 64, NULL, NULL, &w->send_cq));
 	must(uroce_cq_create(w->ctx, 64, NULL, NULL, &w->recv_cq));
 	if (!w->srq)
 		must(uroce_srq_create(w->pd[0], &(struct uroce_srq_init){ .attr = { 8, 4, 2 } }, &w->srq));
+	for (unsigned i = 0; i < AHS; i++)
+		make_ah(w, i);
 	for (unsigned i = 0; i < QPS; i++)
 		check_true(create_qp(w, &w->side[i]), "a QP can be made");
 }
@@ -317,6 +334,12 @@ static void step_send(struct world *w, struct side *s)
 		sge[0].lkey = w->lkey[op & 0x80 ? MR_READONLY : MR_MAIN];
 		wr.num_sge = 1;
 	}
+	if (s->service == UROCE_UD) {
+		uint8_t to = take(w);
+		wr.ah = w->ah[to % AHS];
+		wr.remote_qpn = to & 0x80 ? w->side[to >> 6 & 1].qpn : 0x777;
+		wr.remote_qkey = to & 0x20 ? 0x80000000 : 0;
+	}
 	s->posted_sends += uroce_post_send(s->qp, &wr, 1) == 1;
 }
 
@@ -376,7 +399,9 @@ static void check_frame(const struct world *w, uint32_t len)
 		return;
 	check_true(packet_is_icrc_ok(&p), "with a right ICRC");
 	check_true(p.op->service != SERVICE_UC || !p.ack_request, "UC asks for no answer");
-	check_true(p.dqpn == 0x777 && p.payload_len <= MTU, "to the peer's QP, within the MTU");
+	check_true(p.op->service != SERVICE_UD || (!p.ack_request && gid_is_ip4(&p.dst) && p.dst.b[15] == 2), "datagrams ask for no answer, and only the peer's go to the wire");
+	bool is_ud = p.op->service == SERVICE_UD;
+	check_true((p.dqpn == 0x777 || is_ud) && p.payload_len <= (is_ud ? 4096u : MTU), "to the peer's QP, within the MTU");
 }
 
 static void pull(struct world *w, unsigned n)
@@ -439,9 +464,25 @@ static void step_replace(struct world *w, struct side *s)
 	open_queues(w);
 }
 
+static void step_ah(struct world *w, struct side *s)
+{
+	uint8_t b = take(w);
+	unsigned i = b % AHS;
+	if (!(b & 0x80)) {
+		make_ah(w, i);
+		return;
+	}
+	must(uroce_ah_destroy(w->ah[i]));
+	w->ah[i] = NULL;
+}
+
 static void step_srq(struct world *w, struct side *s)
 {
 	uint8_t b = take(w);
+	if (b & 0x40) {
+		step_ah(w, s);
+		return;
+	}
 	struct uroce_srq_attr a = { .max_wr = 1u << (b & 7), .limit = b >> 3 & 7 };
 	uroce_srq_modify(w->srq, &a, b & 0x80 ? UROCE_SRQ_MAX_WR : UROCE_SRQ_LIMIT);
 }

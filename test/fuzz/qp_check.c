@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "recv.h"
+#include "ud_ah.h"
 
 void check_true(bool is_true, const char *what)
 {
@@ -87,6 +88,12 @@ void check_qp(const struct qp *q)
 	check_responder(q);
 	if (q->service != SERVICE_RC)
 		check_true(!inflight_psns(&q->flight) && !q->retry.rto_at && !q->out.replay.pending && !q->out.is_ack_due && !q->out.is_nak_due, "nothing of an unreliable QP waits for an answer, or is one");
+	if (q->ud.waits_for) {
+		bool is_there = false;
+		for (const struct qp *o = q->ud.waits_for->waiting; o; o = o->ud.next)
+			is_there |= o == q;
+		check_true(is_there && q->service == SERVICE_UD && qp_can_send(q), "who waits for an AH is in its list");
+	}
 	if (q->state == ABI_QP_SQE)
 		check_true(q->service != SERVICE_RC && !q->flight.oldest, "in SQE nothing is under way");
 	if (q->state != ABI_QP_ERR) {

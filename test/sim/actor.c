@@ -74,6 +74,9 @@ static void put_send(const struct end *e, uint32_t index, struct batch *b, uint3
 		.wr_id = end_wr_id(false, index), .sg_list = b->sge[i], .num_sge = s->pieces, .opcode = s->opcode, .flags = s->flags, .imm = s->imm, .remote_addr = e->peer->target_iova + s->remote_offset,
 		.rkey = e->peer->target_rkey, .compare_add = s->compare_add, .swap = s->swap,
 	};
+	b->send[i].ah = e->ah;
+	b->send[i].remote_qpn = e->peer_qpn;
+	b->send[i].remote_qkey = s->imm & 1 ? 0x80000000 | s->imm : e->plan->attr.qkey; /* the QP's own is the same */
 	if (s->flags & UROCE_SEND_INLINE)
 		put_inline(e, s, b->inline_bytes[i], b->sge[i]);
 	else

@@ -39,6 +39,9 @@ struct end {
 	enum uroce_service service;
 	char name[32];
 	struct uroce_qp *qp;            /* NULL: gone, or never there */
+	struct uroce_ah *ah;            /* UD: to the peer */
+	uint32_t peer_qpn;
+	struct uroce_gid gid;           /* its own */
 	struct uroce_mr *source, *landing, *target;
 	uint8_t *local, *target_memory;
 	uint64_t local_iova, target_iova;

@@ -101,6 +101,7 @@ static void make_attr(const struct plan *p, const struct plan_pair *pair, struct
 	e->attr.min_rnr_timer = (uint8_t)PICK(r, 1, 2, 5, 10, 14);
 	e->attr.max_rd_atomic = (uint8_t)PICK(r, 1, 2, 4, 16);
 	e->attr.max_dest_rd_atomic = 16;
+	e->attr.qkey = 0x1000 + (uint32_t)(p->seed & 0xfff);
 	e->psn = (uint32_t)PICK(r, rng_below(r, 1u << 24), 0xffffff - rng_below(r, 64), 0x7fffff - rng_below(r, 64), rng_below(r, 4));
 }
 
@@ -148,7 +149,10 @@ static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, con
 	while (pair->mtu > p->mtu);
 	place_end(p, &pair->end[0], a, r);
 	place_end(p, &pair->end[1], b, r);
-	pair->service = rng_below(r, 3) ? UROCE_RC : UROCE_UC;
+	static const enum uroce_service choices[] = { UROCE_RC, UROCE_RC, UROCE_RC, UROCE_UC, UROCE_UC, UROCE_UD };
+	pair->service = choices[rng_below(r, 6)];
+	if (pair->service == UROCE_UD)
+		pair->mtu = p->mtu;
 	enum mistake mistake = choose_mistake(p, pair, r, fixed);
 	for (unsigned i = 0; i < 2; i++) {
 		make_style(&pair->end[i], r);
@@ -219,7 +223,7 @@ void plan_free(struct plan *p)
 
 /* ---- printing ---- */
 
-static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC" };
+static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC", [UROCE_UD] = "UD" };
 
 static void print_step(const struct step *s, uint32_t i)
 {

@@ -14,6 +14,7 @@
 #define PLAN_HOSTS_MAX 3u
 #define PLAN_CONTEXTS 2u /* most of one host */
 #define PIECES_MAX 8u
+#define GRH_BYTES 40u      /* before a datagram in its receive */
 #define NO_INDEX UINT32_MAX
 
 /* A deliberate error, and what a program that makes it must see. */

@@ -84,21 +84,40 @@ static bool has_bytes(const struct end *from, const struct step *s, const uint8_
 	return true;
 }
 
+/* Bytes before the payload. */
+static uint32_t header_of(const struct end *e)
+{
+	return e->service == UROCE_UD ? GRH_BYTES : 0;
+}
+
+/* The 40 bytes before a datagram: from the peer's address to this one. */
+static bool has_header(const struct end *e, const uint8_t *b)
+{
+	static const uint8_t nothing[20];
+	bool is_ip4 = e->gid.raw[10] == 0xff;
+	if (is_ip4)
+		return !memcmp(b, nothing, sizeof(nothing)) && b[20] == 0x45 && !memcmp(b + 32, e->peer->gid.raw + 12, 4) && !memcmp(b + 36, e->gid.raw + 12, 4);
+	return b[0] >> 4 == 6 && !memcmp(b + 8, e->peer->gid.raw, 16) && !memcmp(b + 24, e->gid.raw, 16);
+}
+
 static bool is_it(const struct end *e, const struct step *s, const struct uroce_wc *wc, const uint8_t *bytes)
 {
 	bool has_imm = s->opcode == UROCE_OP_SEND_WITH_IMM || is_write(s);
-	if (!s->takes_receive || wc->byte_len != s->len || wc->opcode != (is_write(s) ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV))
+	if (!s->takes_receive || wc->byte_len != s->len + header_of(e) || wc->opcode != (is_write(s) ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV))
 		return false;
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
 		return false;
-	return is_write(s) || has_bytes(e->peer, s, bytes);
+	if (header_of(e) && (!(wc->flags & UROCE_WC_HAS_GRH) || wc->src_qpn != e->peer_qpn || !has_header(e, bytes)))
+		return false;
+	return is_write(s) || has_bytes(e->peer, s, bytes + header_of(e));
 }
 
 /* The first that it can be, from where the last one was; NO_INDEX: none. */
 static uint32_t find_step(const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
 {
 	const struct plan_end *from = e->peer->plan;
-	for (uint32_t i = e->next_from_peer; i < e->peer->steps_posted; i++) {
+	bool has_order = e->service != UROCE_UD || e->plan->is_exact; /* a network that repeats and reorders does so to datagrams */
+	for (uint32_t i = has_order ? e->next_from_peer : 0; i < e->peer->steps_posted; i++) {
 		if (is_it(e, &from->step[i], wc, bytes))
 			return i;
 		if (e->service == UROCE_RC && from->step[i].takes_receive)
@@ -112,7 +131,7 @@ uint32_t pool_count_due(const struct end *e)
 	const struct plan_end *from = e->peer->plan;
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < from->steps && i < from->mistake_step; i++)
-		n += from->step[i].takes_receive && (is_write(&from->step[i]) || from->step[i].len <= e->plan->pool.room);
+		n += from->step[i].takes_receive && (is_write(&from->step[i]) || from->step[i].len + header_of(e) <= e->plan->pool.room);
 	return n;
 }
 

@@ -107,7 +107,7 @@ static const struct kind {
 
 static enum uroce_opcode choose_opcode(const struct plan_pair *pair, struct rng *r)
 {
-	unsigned sum = 0, k = 0, n = pair->service == UROCE_RC ? KINDS : UROCE_OP_READ;
+	unsigned sum = 0, k = 0, n = pair->service == UROCE_RC ? KINDS : pair->service == UROCE_UC ? UROCE_OP_READ : UROCE_OP_WRITE;
 	for (unsigned i = 0; i < n; i++)
 		sum += kinds[i].weight;
 	uint64_t at = rng_below(r, sum);
@@ -412,7 +412,8 @@ static void make_pool(struct maker *m, bool is_exact)
 		if (!kinds[m->from->step[i].opcode].is_remote && m->from->step[i].len > most)
 			most = m->from->step[i].len;
 	bool is_short = m->pair->service != UROCE_RC && is_one_in(m->r, 4);
-	to->pool.room = is_short ? (uint32_t)rng_below(m->r, most + 1) : most + (uint32_t)rng_below(m->r, 100);
+	uint32_t before = m->pair->service == UROCE_UD ? GRH_BYTES : 0;
+	to->pool.room = before + (is_short ? (uint32_t)rng_below(m->r, most + 1) : most + (uint32_t)rng_below(m->r, 100));
 	if (to->uses_srq)
 		return;
 	to->pool.buffers = is_exact ? m->from->steps + 1 : 1 + (uint32_t)rng_below(m->r, 64);
@@ -433,7 +434,10 @@ void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, s
 	for (unsigned i = 0; i < 2; i++) {
 		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r, .is_pooled = !is_reliable || pair->end[!i].uses_srq };
 		uint32_t steps = is_reliable ? choose_steps(r) : (uint32_t)rng_below(r, 60);
-		m.len_max = is_reliable && is_one_in(r, 3) ? LEN_MAX : is_one_in(r, 2) ? 5 * pair->mtu : 600;
+		if (pair->service == UROCE_UD)
+			m.len_max = pair->mtu;
+		else
+			m.len_max = is_reliable && is_one_in(r, 3) ? LEN_MAX : is_one_in(r, 2) ? 5 * pair->mtu : 600;
 		m.signal_share = is_one_in(r, 2) ? 16 : 1 + (uint32_t)rng_below(r, 15);
 		if (mistake != MISTAKE_NONE) /* the other direction would end at a moment of chance */
 			steps = i ? 0 : steps + 1;

@@ -138,14 +138,16 @@ static void add_end(struct run *r, unsigned pair, unsigned side)
 	struct actor *a = &r->actor[p->host][p->context];
 	enum uroce_service service = r->plan->pair[pair].service;
 	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all };
-	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .port_num = 1, .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC };
+	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .qkey = p->attr.qkey, .port_num = 1, .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC };
 	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .service = service, .failed_step = NO_INDEX };
 	snprintf(e->name, sizeof(e->name), "connection %u side %u", pair, side);
 	a->end[a->ends++] = e;
 	add_memory(r, e);
 	must(r, uroce_qp_create(a->pd, &init, &e->qp), "QP", e->name);
-	must(r, uroce_qp_modify(e->qp, &to_init, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS), "INIT", e->name);
+	must(r, uroce_qp_modify(e->qp, &to_init, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | (service == UROCE_UD ? UROCE_QP_QKEY : UROCE_QP_ACCESS_FLAGS)), "INIT", e->name);
 }
+
+static const uint32_t attr_masks[] = { [UROCE_RC] = PLAN_RC_ATTR_MASK, [UROCE_UC] = UROCE_QP_PATH_MTU, [UROCE_UD] = UROCE_QP_QKEY };
 
 static void connect_pair(struct run *r, struct end end[2])
 {
@@ -155,8 +157,15 @@ static void connect_pair(struct run *r, struct end end[2])
 		must(r, uroce_qp_endpoint(end[i].qp, 0, &point[i]), "endpoint", end[i].name);
 		point[i].psn = end[i].plan->psn;
 	}
+	for (unsigned i = 0; i < 2; i++) {
+		struct uroce_av av = { .dgid = point[!i].gid };
+		end[i].gid = point[i].gid;
+		end[i].peer_qpn = point[!i].qpn;
+		if (end[i].service == UROCE_UD)
+			must(r, uroce_ah_create(end[i].actor->pd, &av, &end[i].ah), "AH", end[i].name);
+	}
 	for (unsigned i = 0; i < 2; i++)
-		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, end[i].service == UROCE_RC ? PLAN_RC_ATTR_MASK : UROCE_QP_PATH_MTU), "connect", end[i].name);
+		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, attr_masks[end[i].service]), "connect", end[i].name);
 }
 
 static void build(struct run *r)
@@ -229,6 +238,7 @@ static void remove_end(struct run *r, struct end *e)
 {
 	if (e->qp)
 		must(r, uroce_qp_destroy(e->qp), "destroying the QP", e->name);
+	must(r, uroce_ah_destroy(e->ah), "destroying the AH", e->name);
 	must(r, uroce_mr_deregister(e->source), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->landing), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->target), "deregistering", e->name);

@@ -131,6 +131,12 @@ static void do_post(struct world *w, struct line *l)
 	wr.rkey = (uint32_t)line_number(l, "rkey", 0x1234);
 	wr.compare_add = line_number(l, is_cas ? "compare" : "add", 0);
 	wr.swap = line_number(l, "swap", 0);
+	if (w->service == UROCE_UD) {
+		const char *ah = line_text(l, "ah");
+		wr.ah = *world_ah(w, ah ? ah : "peer");
+		wr.remote_qpn = line_has(l, "to_self") ? w->qpn : (uint32_t)line_number(l, "qpn", PEER_QPN);
+		wr.remote_qkey = (uint32_t)line_number(l, "qkey", QKEY);
+	}
 	for (; n; n--, wr.wr_id++) {
 		int rc = uroce_post_send(w->qp, &wr, 1);
 		if (rc != (want ? want : 1))
@@ -177,6 +183,16 @@ static void compare(struct line *l, const char *key, uint64_t got)
 		fail("%s should be %llu (0x%llx), is %llu (0x%llx)", key, (unsigned long long)want, (unsigned long long)want, (unsigned long long)got, (unsigned long long)got);
 }
 
+/* The first 40 bytes of a datagram's receive, at this offset of memory: the IP header of the packet, as it came. */
+static void check_grh(const struct world *w, uint32_t at)
+{
+	uint8_t want[40] = { 0 };
+	memcpy(want + (w->is_ip6 ? 0 : 20), w->last_ip, w->is_ip6 ? 40 : 20);
+	for (unsigned i = 0; i < 40; i++)
+		if (w->memory[at + i] != want[i])
+			fail("byte %u of the GRH area is 0x%02x, not 0x%02x", i, w->memory[at + i], want[i]);
+}
+
 static void check_completion(struct world *w, struct line *l, struct uroce_cq *cq)
 {
 	struct uroce_wc wc;
@@ -193,6 +209,14 @@ static void check_completion(struct world *w, struct line *l, struct uroce_cq *c
 			fail("it has no immediate data");
 		compare(l, "imm", wc.imm);
 	}
+	compare(l, "src", wc.src_qpn);
+	compare(l, "sl", wc.sl);
+	compare(l, "vlan", wc.vlan);
+	const char *grh = line_text(l, "grh");
+	if (!!(wc.flags & UROCE_WC_HAS_GRH) != (grh != NULL))
+		fail("its flags are 0x%x", wc.flags);
+	if (grh)
+		check_grh(w, (uint32_t)parse_number(grh));
 	if (wc.qpn != uroce_qp_num(w->qp))
 		fail("it is of QP 0x%x", wc.qpn);
 }
@@ -258,6 +282,10 @@ static void do_modify(struct world *w, struct line *l)
 			*bytes[i].to = (uint8_t)line_number(l, bytes[i].name, 0);
 			mask |= bytes[i].mask;
 		}
+	if (line_has(l, "qkey")) {
+		a.qkey = (uint32_t)line_number(l, "qkey", 0);
+		mask |= UROCE_QP_QKEY;
+	}
 	if (line_has(l, "access")) {
 		a.access = (uint32_t)line_number(l, "access", 0);
 		mask |= UROCE_QP_ACCESS_FLAGS;
@@ -281,6 +309,13 @@ static void do_destroy(struct world *w, struct line *l)
 {
 	uroce_qp_destroy(w->qp);
 	w->qp = NULL;
+}
+
+static void do_destroy_ah(struct world *w, struct line *l)
+{
+	struct uroce_ah **ah = world_ah(w, line_first(l));
+	if (uroce_ah_destroy(*ah))
+		fail("it cannot be destroyed");
 }
 
 /* srq limit= max_wr= [refused=]: changes it; is_limit=, is_max_wr=: what it is. */
@@ -361,7 +396,7 @@ static const struct {
 	bool is_late; /* the burst goes on: packets before it have not arrived yet */
 } verbs[] = {
 	{ "qp", do_qp }, { ">", do_expect }, { "<", do_inject }, { "<&", do_inject, true }, { "skip", do_skip }, { "nothing", do_nothing }, { "drop", do_drop }, { "post", do_post }, { "recv", do_recv },
-	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "srq", do_srq }, { "event", do_event }, { "counter", do_counter },
+	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "srq", do_srq }, { "destroy_ah", do_destroy_ah }, { "event", do_event }, { "counter", do_counter },
 	{ "dereg", do_dereg }, { "mem", do_mem },
 };
 

@@ -70,13 +70,14 @@ static uint8_t read_syndrome(struct line *l, int named)
 
 /* ---- building ---- */
 
-static void lay_template(struct template *t, struct line *l)
+static void lay_template(const struct world *w, struct template *t, struct line *l)
 {
 	struct template_fields f = { .dmac = { 2, 0, 0, 0, 0, 1 }, .smac = { 2, 0, 0, 0, 0, 2 }, .vlan = VLAN_NONE, .ttl = 64, .udp_src_port = 0xc000 };
 	const char *src = line_text(l, "src");
-	if (gid_parse(src ? src : "10.0.0.2", &f.src))
-		fail("%s is no address", src);
-	gid_parse("10.0.0.1", &f.dst);
+	const char *dst = line_text(l, "dst");
+	if (gid_parse(src ? src : world_address(w, 1), &f.src) || gid_parse(dst ? dst : world_address(w, 0), &f.dst))
+		fail("no such address");
+	f.flow_label = 0x12345;
 	f.tos = (uint8_t)line_number(l, "tos", 0);
 	f.udp_src_port = (uint16_t)line_number(l, "sport", f.udp_src_port);
 	template_build(t, &f);
@@ -88,7 +89,7 @@ static uint8_t *write_extensions(const struct world *w, struct line *l, const st
 	uint32_t rkey = world_key(w, key ? key : "main", true);
 	uint64_t va = va_word(l, "va", MEMORY_VA);
 	if (op->flags & OPCODE_DETH)
-		at = deth_write(at, 0, 0);
+		at = deth_write(at, (uint32_t)line_number(l, "qkey", QKEY), (uint32_t)line_number(l, "sqpn", PEER_QPN));
 	if (op->flags & OPCODE_RETH)
 		at = reth_write(at, va, rkey, (uint32_t)line_number(l, "dlen", len));
 	if (op->flags & OPCODE_AETH)
@@ -136,7 +137,7 @@ void packet_inject(struct world *w, struct line *l)
 		.op = op, .dqpn = (uint32_t)line_number(l, "qpn", w->qpn), .psn = psn_make((uint32_t)line_number(l, "psn", 0)), .pkey = (uint16_t)line_number(l, "pkey", 0xffff),
 		.solicited = line_has(l, "se"), .ack_request = line_number(l, "ack", 0),
 	};
-	lay_template(&t, l);
+	lay_template(w, &t, l);
 	uint8_t *bth = template_lay(frame, &t), *at = write_extensions(w, l, op, named, len, bth_write(bth, &b, pad));
 	spoil_bth(l, bth);
 	if (op->flags & OPCODE_PAYLOAD) {
@@ -161,11 +162,11 @@ static void compare(struct line *l, const char *key, uint64_t got)
 }
 
 /* What every packet of ours has, whatever the script says. */
-static void check_always(const struct packet *p)
+static void check_always(const struct packet *p, uint32_t dqpn)
 {
 	if (!packet_is_icrc_ok(p))
 		fail("its ICRC is wrong");
-	if (p->dqpn != PEER_QPN)
+	if (p->dqpn != dqpn)
 		fail("it goes to QP 0x%x", p->dqpn);
 	if (!p->mig_request || p->bth[4] || p->bth[8] & 0x7f || p->pkey != 0xffff)
 		fail("MigReq, reserved bits or P_Key of its BTH are wrong");
@@ -198,12 +199,17 @@ void packet_match(struct world *w, struct line *l, uint32_t len)
 	shorten(p.op->name, text);
 	if (p.op != want)
 		fail("%s came instead", text);
-	check_always(&p);
+	check_always(&p, (uint32_t)line_number(l, "qpn", PEER_QPN));
 	compare(l, "psn", p.psn.v);
 	compare(l, "ack", p.ack_request);
 	compare(l, "se", p.solicited);
 	compare(l, "len", p.payload_len);
 	compare(l, "tos", p.tos);
+	if (p.op->flags & OPCODE_DETH) {
+		compare(l, "qkey", p.deth.qkey);
+		if (p.deth.src_qpn != w->qpn)
+			fail("it says that it is from QP 0x%x", p.deth.src_qpn);
+	}
 	if (p.op->flags & OPCODE_RETH) {
 		compare(l, "va", p.reth.va);
 		compare(l, "rkey", p.reth.rkey);

@@ -37,6 +37,7 @@ static void on_packet(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t
 	packet_print(to + n, LINE_BYTES - (uint32_t)n, frame, len, VLAN_NONE);
 	if (!is_tx) {
 		w->last_drop = why;
+		memcpy(w->last_ip, frame + 14, sizeof(w->last_ip));
 		n = (int)strlen(to);
 		if (why)
 			snprintf(to + n, LINE_BYTES - (uint32_t)n, " [%s]", drop_name(why));
@@ -76,8 +77,9 @@ static void open_core(struct world *w, struct line *l)
 	struct gid own, peer;
 	uint32_t index;
 	memcpy(c.addr.mac, own_mac, 6);
-	gid_parse("10.0.0.1", &own);
-	gid_parse("10.0.0.2", &peer);
+	w->is_ip6 = line_has(l, "ip6");
+	gid_parse(world_address(w, 0), &own);
+	gid_parse(world_address(w, 1), &peer);
 	must(core_new(&w->core, &c, w->now), "core");
 	must(addr_gid_add(core_addr(w->core), &own, VLAN_NONE, 24, &index), "own address");
 	must(addr_learn(core_addr(w->core), &peer, VLAN_NONE, peer_mac, true, w->now), "peer's address");
@@ -113,6 +115,7 @@ static const struct service_steps {
 		UROCE_QP_STATE | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC },
 	[UROCE_UC] = { "UC", UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS,
 		UROCE_QP_STATE | UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_STATE | UROCE_QP_SQ_PSN },
+	[UROCE_UD] = { "UD", UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_QKEY, UROCE_QP_STATE, UROCE_QP_STATE | UROCE_QP_SQ_PSN },
 };
 
 static enum uroce_service find_service(const char *name)
@@ -131,12 +134,12 @@ static void connect_qp(struct world *w, struct line *l)
 	const char *to = line_text(l, "state");
 	enum uroce_qp_state goal = to ? world_state(to) : UROCE_QP_RTS;
 	struct gid peer;
-	gid_parse("10.0.0.2", &peer);
+	gid_parse(world_address(w, 1), &peer);
 	struct uroce_qp_attr a = {
 		.state = UROCE_QP_INIT, .port_num = 1, .access = (uint32_t)line_number(l, "access", 15), .path_mtu = (uint32_t)line_number(l, "mtu", 1024), .dest_qpn = PEER_QPN,
 		.rq_psn = (uint32_t)line_number(l, "rq_psn", 500), .sq_psn = (uint32_t)line_number(l, "sq_psn", 100), .max_dest_rd_atomic = (uint8_t)line_number(l, "dest_rd", 4),
 		.max_rd_atomic = (uint8_t)line_number(l, "rd", 4), .min_rnr_timer = (uint8_t)line_number(l, "rnr_timer", 12), .timeout = (uint8_t)line_number(l, "timeout", 14),
-		.retry_cnt = (uint8_t)line_number(l, "retry_cnt", 3), .rnr_retry = (uint8_t)line_number(l, "rnr_retry", 3),
+		.qkey = (uint32_t)line_number(l, "qkey", QKEY), .retry_cnt = (uint8_t)line_number(l, "retry_cnt", 3), .rnr_retry = (uint8_t)line_number(l, "rnr_retry", 3),
 	};
 	memcpy(a.av.dgid.raw, peer.b, 16);
 	if (goal == UROCE_QP_RESET)
@@ -149,6 +152,36 @@ static void connect_qp(struct world *w, struct line *l)
 	a.state = UROCE_QP_RTS;
 	if (goal == UROCE_QP_RTS)
 		must(uroce_qp_modify(w->qp, &a, s->rts), "to RTS");
+}
+
+static const char *const ah_names[AH_COUNT] = { "peer", "self", "foreign" };
+
+static void make_ahs(struct world *w)
+{
+	for (unsigned i = 0; i < AH_COUNT; i++) {
+		struct uroce_av av = { .traffic_class = 0x20 };
+		struct gid to;
+		gid_parse(world_address(w, i == AH_SELF ? 0 : 1), &to);
+		memcpy(av.dgid.raw, to.b, 16);
+		must(uroce_ah_create(i == AH_FOREIGN ? w->foreign_pd : w->pd, &av, &w->ah[i]), "AH");
+	}
+}
+
+struct uroce_ah **world_ah(struct world *w, const char *name)
+{
+	static struct uroce_ah *none;
+	for (unsigned i = 0; i < AH_COUNT; i++)
+		if (!strcmp(name, ah_names[i]))
+			return &w->ah[i];
+	if (strcmp(name, "none"))
+		fail("no AH %s", name);
+	return &none;
+}
+
+const char *world_address(const struct world *w, unsigned which)
+{
+	static const char *const text[2][2] = { { "10.0.0.1", "10.0.0.2" }, { "fd00::1", "fd00::2" } };
+	return text[w->is_ip6][which];
 }
 
 void world_open(struct world *w, struct line *l)
@@ -168,6 +201,8 @@ void world_open(struct world *w, struct line *l)
 	must(uroce_qp_create(w->pd, &init, &w->qp), "QP");
 	w->qpn = uroce_qp_num(w->qp);
 	connect_qp(w, l);
+	if (w->service == UROCE_UD)
+		make_ahs(w);
 }
 
 uint32_t world_pull(struct world *w)

@@ -14,6 +14,11 @@
 #define FRAME_BYTES 4352u
 #define BURST_MAX 64u
 
+#define QKEY 0x11223344u      /* a UD QP's, unless a script says otherwise */
+
+/* Where datagrams can be sent; `foreign` is of another PD. */
+enum { AH_PEER, AH_SELF, AH_FOREIGN, AH_COUNT };
+
 /* All name the same memory. */
 enum { MR_MAIN, MR_LOCAL, MR_READONLY, MR_FOREIGN, MR_COUNT };
 
@@ -28,6 +33,9 @@ struct world {
 	struct uroce_srq *srq; /* or NULL */
 	struct uroce_qp *qp;
 	enum uroce_service service;
+	bool is_ip6;
+	struct uroce_ah *ah[AH_COUNT]; /* UD */
+	uint8_t last_ip[40];        /* IP header of the packet that the script sent last */
 	uint32_t qpn;               /* kept when the QP is gone */
 	struct uroce_mr *mr[MR_COUNT];
 	uint32_t lkey[MR_COUNT], rkey[MR_COUNT]; /* kept when the MR is gone */
@@ -63,6 +71,10 @@ static inline uint8_t pattern_at(uint32_t offset)
 /* By the name in a script: "main", "local", "readonly", "foreign", or a number. */
 uint32_t world_key(const struct world *w, const char *name, bool is_remote);
 int world_mr(const char *name);
+/* The address of the core (0) or of its peer (1), as text. */
+const char *world_address(const struct world *w, unsigned which);
+/* By the name in a script: "peer", "self", "foreign", "none". */
+struct uroce_ah **world_ah(struct world *w, const char *name);
 enum uroce_qp_state world_state(const char *name);
 /* "@0x100": that byte of memory; else a number. */
 uint64_t world_va(const char *text);

@@ -2,7 +2,7 @@
 /* Modify QP: the whole table of transitions of every service, and the bounds of every attribute. */
 #include "control_fixture.h"
 
-static const char *const services[] = { "RC", "UC" };
+static const char *const services[] = { "RC", "UC", "UD" };
 #define SERVICES (sizeof(services) / sizeof(services[0]))
 
 /* IBA vol. 1, table 91: what may follow what. */
@@ -10,6 +10,8 @@ static const char *const valid[SERVICES][ABI_QP_STATES] = { /* to RESET INIT RTR
 	[ABI_SERVICE_RC] = { [ABI_QP_RESET] = "yy....y", [ABI_QP_INIT] = "yyy...y", [ABI_QP_RTR] = "y..y..y", [ABI_QP_RTS] = "y..yy.y", [ABI_QP_SQD] = "y..yy.y", [ABI_QP_SQE] = ".......",
 		[ABI_QP_ERR] = "y.....y" },
 	[ABI_SERVICE_UC] = { [ABI_QP_RESET] = "yy....y", [ABI_QP_INIT] = "yyy...y", [ABI_QP_RTR] = "y..y..y", [ABI_QP_RTS] = "y..yy.y", [ABI_QP_SQD] = "y..yy.y", [ABI_QP_SQE] = "y..y..y",
+		[ABI_QP_ERR] = "y.....y" },
+	[ABI_SERVICE_UD] = { [ABI_QP_RESET] = "yy....y", [ABI_QP_INIT] = "yyy...y", [ABI_QP_RTR] = "y..y..y", [ABI_QP_RTS] = "y..yy.y", [ABI_QP_SQD] = "y..yy.y", [ABI_QP_SQE] = "y..y..y",
 		[ABI_QP_ERR] = "y.....y" },
 };
 
@@ -83,6 +85,7 @@ static void test_what_each_service_needs(void **state)
 	} rows[] = {
 		{ ABI_SERVICE_RC, init, rtr | ABI_QP_MAX_DEST_RD_ATOMIC | ABI_QP_MIN_RNR_TIMER, ABI_QP_SQ_PSN | ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY | ABI_QP_MAX_QP_RD_ATOMIC, 0 },
 		{ ABI_SERVICE_UC, init, rtr, ABI_QP_SQ_PSN, ABI_QP_ACCESS_FLAGS },
+		{ ABI_SERVICE_UD, ABI_QP_PKEY_INDEX | ABI_QP_PORT | ABI_QP_QKEY, 0, ABI_QP_SQ_PSN, ABI_QP_QKEY },
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct qp_transition(*t)[ABI_QP_STATES] = qp_transitions[rows[i].service];
@@ -132,6 +135,37 @@ static void test_bounds_of_attributes(void **state)
 	core_free(x.core);
 }
 
+/* IBA vol. 1, 10.2.4.2: with such a Q_Key a program could speak to others' QP 1. */
+/* known-bugs: N3 */
+static void test_controlled_qkeys_need_privilege(void **state)
+{
+	for (unsigned may = 0; may < 2; may++) {
+		struct fixture x = open_core_with(ABI_SERVICE_UD, 0);
+		struct abi_qp_attr a = usual();
+		uint32_t init = qp_transitions[ABI_SERVICE_UD][ABI_QP_RESET][ABI_QP_INIT].required;
+		x.core->limits.may_control = may;
+		a.qkey = 0x80010000;
+		assert_int_equal(modify(&x, ABI_QP_INIT, init, &a), may ? 0 : -EPERM);
+		assert_int_equal(state_of(&x), may ? ABI_QP_INIT : ABI_QP_RESET);
+		a.qkey = 0x7fffffff;
+		assert_int_equal(modify(&x, ABI_QP_INIT, init, &a), 0);
+		assert_int_equal(ask_handle(&x, ABI_QUERY_QP, x.qp), 0);
+		assert_int_equal(x.rep.query_qp.attr.qkey, 0x7fffffff);
+		core_free(x.core);
+	}
+}
+
+static void test_modes_that_may_control_qkeys(void **state)
+{
+	for (uint8_t mode = 0; mode < 3; mode++) {
+		struct core_config config = { .name = "test", .mode = mode, .max_frame = 1514, .seed = 1 };
+		struct core *c;
+		assert_int_equal(core_new(&c, &config, 0), 0);
+		assert_int_equal(c->limits.may_control, mode != 2);
+		core_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +173,8 @@ int main(void)
 		cmocka_unit_test(test_each_required_attribute_and_no_other),
 		cmocka_unit_test(test_what_each_service_needs),
 		cmocka_unit_test(test_bounds_of_attributes),
+		cmocka_unit_test(test_controlled_qkeys_need_privilege),
+		cmocka_unit_test(test_modes_that_may_control_qkeys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
