@@ -74,6 +74,9 @@ static void run_kernel_end(int fd, void *arg)
 	char device[384], byte = 0;
 	netns_enter(job->space);
 	side_exchange(fd, &byte, &byte, 1);
+	/* A bridge hears up to a second late that the tap has a carrier, and a neighbour that does not answer for half a second is given up. */
+	for (int i = 0; job->space && i < 50 && netns_run("ip -n %s -d link show t0 | grep -q 'bridge_slave state forwarding'", netns_name(0)); i++)
+		usleep(100000);
 	CHECK(!netns_run("ip addr flush dev %s scope global && ip addr add 10.4.0.2/24 dev %s", job->kernel, job->kernel));
 	make_device(device, sizeof(device), job, 1);
 	side_open(&s, device);
