@@ -24,8 +24,8 @@ enum wc_cause {
 	CAUSE_WQE_SGE_COUNT,
 	CAUSE_WQE_INLINE,
 	CAUSE_WQE_LENGTH,          /* message over 2^31 bytes, atomic not of 8 bytes, inline READ */
-	CAUSE_WQE_ALIGNMENT,       /* atomic address not a multiple of 8 */
-	CAUSE_WQE_RD_ATOMIC,       /* READ or atomic with max_rd_atomic 0 */
+	CAUSE_WQE_ALIGNMENT,       /* address of an atomic or ATOMIC WRITE not a multiple of 8 */
+	CAUSE_WQE_RD_ATOMIC,       /* READ, atomic, ATOMIC WRITE or FLUSH with max_rd_atomic 0 */
 	CAUSE_RECEIVE_TOO_SHORT,   /* a SEND longer than the receive WQE */
 	CAUSE_PEER_REQUEST,        /* the peer sent an invalid request */
 	CAUSE_CQ_OVERRUN,
@@ -33,6 +33,7 @@ enum wc_cause {
 	CAUSE_ENGINE_GONE,         /* made by the client library: the engine ended before the WR did */
 	CAUSE_WQE_SERVICE,         /* an operation that the QP's service does not have */
 	CAUSE_WQE_AH,              /* a datagram to no AH of this QP's PD, or to a QP number that there cannot be */
+	CAUSE_WQE_FLUSH,           /* a FLUSH for nothing, or with a placement or selectivity that there is not */
 	CAUSE_COUNT
 };
 

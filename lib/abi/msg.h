@@ -127,6 +127,9 @@ struct abi_qp_error {
 	uint32_t reserved;
 };
 
+/* What not every device has. */
+enum abi_device_cap { ABI_CAP_ATOMIC_WRITE = 1 << 0, ABI_CAP_FLUSH_GLOBAL = 1 << 1, ABI_CAP_FLUSH_PERSISTENT = 1 << 2 };
+
 struct abi_device {
 	char name[ABI_NAME_MAX];
 	uint8_t mac[6];
@@ -140,7 +143,7 @@ struct abi_device {
 	uint32_t max_srq;
 	uint64_t max_msg_bytes;
 	uint32_t max_ah;
-	uint32_t reserved;
+	uint32_t caps; /* enum abi_device_cap */
 };
 
 /* Counters of one QP, in this order; names in counters.h. */

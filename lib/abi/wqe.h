@@ -19,6 +19,8 @@ enum abi_opcode {
 	ABI_OP_READ,
 	ABI_OP_COMPARE_SWAP,
 	ABI_OP_FETCH_ADD,
+	ABI_OP_ATOMIC_WRITE,
+	ABI_OP_FLUSH,
 	ABI_OP_COUNT
 };
 
@@ -35,6 +37,17 @@ struct abi_sge {
 	uint32_t lkey;
 };
 _Static_assert(sizeof(struct abi_sge) == 16, "layout");
+
+/* Values are those of enum flush_placement and enum flush_selectivity of wire/packet.h. */
+enum abi_flush_placement { ABI_FLUSH_GLOBAL = 1 << 0, ABI_FLUSH_PERSISTENT = 1 << 1, ABI_FLUSH_PLACEMENTS = 3 };
+enum abi_flush_selectivity { ABI_FLUSH_RANGE, ABI_FLUSH_MR, ABI_FLUSH_SELECTIVITIES };
+struct abi_flush {
+	uint32_t len;        /* bytes from remote_addr on, when not the whole MR is meant */
+	uint8_t placement;   /* enum abi_flush_placement, at least one */
+	uint8_t selectivity; /* enum abi_flush_selectivity */
+	uint16_t reserved;
+};
+_Static_assert(sizeof(struct abi_flush) == 8, "layout");
 
 /* The first 64 bytes of a send WQE. num_sge SGEs, or length bytes of inline data, begin at ABI_WQE_BODY (ABI_WQE_ATOMIC_BODY for atomics) and may run on beyond the 64. */
 struct abi_send_wqe {
@@ -62,7 +75,8 @@ struct abi_send_wqe {
 			uint64_t compare; /* compare-and-swap only */
 			uint64_t swap_or_add;
 			struct abi_sge sge;
-		} atomic;
+		} atomic; /* compare-and-swap, fetch-and-add; an ATOMIC WRITE is laid out as a WRITE is */
+		struct abi_flush flush; /* no SGEs */
 	};
 };
 _Static_assert(sizeof(struct abi_send_wqe) == 64, "layout");

@@ -156,6 +156,8 @@ static const uint8_t wc_opcodes[ABI_OP_COUNT] = {
 	[ABI_OP_READ] = UROCE_WC_READ,
 	[ABI_OP_COMPARE_SWAP] = UROCE_WC_COMPARE_SWAP,
 	[ABI_OP_FETCH_ADD] = UROCE_WC_FETCH_ADD,
+	[ABI_OP_ATOMIC_WRITE] = UROCE_WC_ATOMIC_WRITE,
+	[ABI_OP_FLUSH] = UROCE_WC_FLUSH,
 };
 
 static void fill_flushed(struct uroce_wc *wc, const struct cq_queue *k)

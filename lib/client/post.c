@@ -15,10 +15,11 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FETCH_ADD == (int)ABI_OP_FETCH_ADD,
+_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FLUSH == (int)ABI_OP_FLUSH,
 	"opcodes go into the ring as they are");
 _Static_assert(UROCE_SEND_SIGNALED == (int)ABI_SEND_SIGNALED && UROCE_SEND_FENCE == (int)ABI_SEND_FENCE,
 	"flags go into the ring as they are");
+_Static_assert(UROCE_FLUSH_PERSISTENT == (int)ABI_FLUSH_PERSISTENT && UROCE_FLUSH_MR == (int)ABI_FLUSH_MR, "so do these");
 _Static_assert(sizeof(struct uroce_sge) == sizeof(struct abi_sge)
 		&& offsetof(struct uroce_sge, lkey) == offsetof(struct abi_sge, lkey),
 	"SGEs go into the ring as they are");
@@ -33,16 +34,20 @@ _Static_assert(sizeof(struct uroce_sge) == sizeof(struct abi_sge)
 enum op_trait {
 	OP_IS_KNOWN = 1 << 0,
 	OP_HAS_INLINE = 1 << 1,
-	OP_IS_ATOMIC = 1 << 2,
+	OP_IS_WORD = 1 << 2,   /* of 8 bytes, at a multiple of 8 */
+	OP_IS_ATOMIC = 1 << 3, /* with operands */
+	OP_IS_FLUSH = 1 << 4,
 };
-static const uint8_t op_traits[8] = {
+static const uint8_t op_traits[16] = {
 	[ABI_OP_SEND] = OP_IS_KNOWN | OP_HAS_INLINE,
 	[ABI_OP_SEND_WITH_IMM] = OP_IS_KNOWN | OP_HAS_INLINE,
 	[ABI_OP_WRITE] = OP_IS_KNOWN | OP_HAS_INLINE,
 	[ABI_OP_WRITE_WITH_IMM] = OP_IS_KNOWN | OP_HAS_INLINE,
 	[ABI_OP_READ] = OP_IS_KNOWN,
-	[ABI_OP_COMPARE_SWAP] = OP_IS_KNOWN | OP_IS_ATOMIC,
-	[ABI_OP_FETCH_ADD] = OP_IS_KNOWN | OP_IS_ATOMIC,
+	[ABI_OP_COMPARE_SWAP] = OP_IS_KNOWN | OP_IS_WORD | OP_IS_ATOMIC,
+	[ABI_OP_FETCH_ADD] = OP_IS_KNOWN | OP_IS_WORD | OP_IS_ATOMIC,
+	[ABI_OP_ATOMIC_WRITE] = OP_IS_KNOWN | OP_HAS_INLINE | OP_IS_WORD,
+	[ABI_OP_FLUSH] = OP_IS_KNOWN | OP_IS_FLUSH,
 };
 _Static_assert(ABI_OP_COUNT <= sizeof(op_traits), "op_traits is indexed by the low bits of an opcode");
 
@@ -95,6 +100,17 @@ static inline bool names_peer(const struct uroce_qp *qp, const struct uroce_send
 	return wr->ah && wr->ah->o.ctx == qp->o.ctx && wr->remote_qpn && wr->remote_qpn <= 0xffffff;
 }
 
+static int refuse_flush(struct uroce_qp *qp, const struct uroce_send_wr *wr)
+{
+	if (wr->num_sge)
+		return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH with %u SGEs; it takes none", wr->wr_id, wr->num_sge);
+	if (wr->flush.len > qp->max_msg_bytes)
+		return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH of %u bytes, the most is %" PRIu64, wr->wr_id, wr->flush.len,
+			qp->max_msg_bytes);
+	return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH with placement 0x%x at level %u; it takes 1 to %u at level 0 or 1",
+		wr->wr_id, wr->flush.placement, (unsigned)wr->flush.level, ABI_FLUSH_PLACEMENTS);
+}
+
 __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, const struct uroce_send_wr *wr)
 {
 	struct post_queue *q = &qp->sq;
@@ -116,14 +132,16 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_send_sge)", wr->wr_id,
 			wr->num_sge, q->max_sge);
 	if (wr->flags & UROCE_SEND_INLINE && !(traits & OP_HAS_INLINE))
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a READ or atomic cannot be inline; only SEND and WRITE can",
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a READ, atomic or FLUSH cannot be inline; only SEND, WRITE and ATOMIC WRITE can",
 			wr->wr_id);
 	for (uint32_t i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].len;
-	if (traits & OP_IS_ATOMIC && (wr->num_sge != 1 || total != 8))
+	if (traits & OP_IS_FLUSH)
+		return refuse_flush(qp, wr);
+	if (traits & OP_IS_WORD && (wr->num_sge != 1 || total != 8))
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic with %u SGEs of %" PRIu64 " bytes; it takes one of 8",
 			wr->wr_id, wr->num_sge, total);
-	if (traits & OP_IS_ATOMIC && wr->remote_addr & 7)
+	if (traits & OP_IS_WORD && wr->remote_addr & 7)
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": atomic at 0x%" PRIx64 ", which is not a multiple of 8", wr->wr_id,
 			wr->remote_addr);
 	if (wr->flags & UROCE_SEND_INLINE && total > q->max_inline)
@@ -169,6 +187,31 @@ static inline uint64_t copy_sges(struct abi_sge *to, const struct uroce_sge *fro
 	return total;
 }
 
+/* What an atomic or ATOMIC WRITE works on. */
+static inline bool is_word(const struct uroce_send_wr *wr)
+{
+	return wr->num_sge == 1 && wr->sg_list[0].len == 8 && !(wr->remote_addr & 7);
+}
+
+static bool build_atomic(const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
+{
+	bool is_swap = wr->opcode == UROCE_OP_COMPARE_SWAP;
+	wqe->atomic.compare = is_swap ? wr->compare_add : 0;
+	wqe->atomic.swap_or_add = is_swap ? wr->swap : wr->compare_add;
+	copy_sges(&wqe->atomic.sge, wr->sg_list, 1);
+	return true;
+}
+
+static bool build_flush(const struct uroce_qp *qp, const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
+{
+	const struct uroce_flush *f = &wr->flush;
+	if (wr->num_sge || f->len > qp->max_msg_bytes || !f->placement || f->placement & ~(uint32_t)ABI_FLUSH_PLACEMENTS
+		|| (f->level != UROCE_FLUSH_RANGE && f->level != UROCE_FLUSH_MR))
+		return false;
+	wqe->flush = (struct abi_flush){ .len = f->len, .placement = (uint8_t)f->placement, .selectivity = (uint8_t)f->level };
+	return true;
+}
+
 /* Writes the WQE; false when the WR is not one that can be posted (the slot then holds anything). */
 static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
 {
@@ -191,21 +234,16 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 		wqe->remote_addr = wr->remote_addr;
 		wqe->rkey = wr->rkey;
 	}
+	if (unlikely(traits & OP_IS_WORD && !is_word(wr)))
+		return false;
 	if (flags & UROCE_SEND_INLINE) {
 		wqe->num_sge = 0;
 		return traits & OP_HAS_INLINE && gather_inline(wr, wqe, qp->sq.max_inline);
 	}
 	wqe->num_sge = (uint16_t)wr->num_sge;
 	wqe->inline_len = 0;
-	if (unlikely(traits & OP_IS_ATOMIC)) {
-		bool is_swap = wr->opcode == UROCE_OP_COMPARE_SWAP;
-		if (wr->num_sge != 1 || wr->sg_list[0].len != 8 || wr->remote_addr & 7)
-			return false;
-		wqe->atomic.compare = is_swap ? wr->compare_add : 0;
-		wqe->atomic.swap_or_add = is_swap ? wr->swap : wr->compare_add;
-		copy_sges(&wqe->atomic.sge, wr->sg_list, 1);
-		return true;
-	}
+	if (unlikely(traits & (OP_IS_ATOMIC | OP_IS_FLUSH)))
+		return traits & OP_IS_ATOMIC ? build_atomic(wr, wqe) : build_flush(qp, wr, wqe);
 	return copy_sges(wqe->sge, wr->sg_list, wr->num_sge) <= qp->max_msg_bytes;
 }
 

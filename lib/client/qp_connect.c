@@ -102,7 +102,7 @@ static void fill_defaults(struct uroce_qp_attr *a, const struct uroce_context *c
 {
 	*a = (struct uroce_qp_attr){
 		.port_num = 1,
-		.access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC,
+		.access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL,
 		.path_mtu = get_least(local->mtu, remote->mtu),
 		.dest_qpn = remote->qpn,
 		.rq_psn = remote->psn,

@@ -74,8 +74,15 @@ struct uroce_device_attr {
 	uint32_t max_cqe;    /* CQEs of one CQ */
 	uint32_t max_sge;    /* SGEs of one WR */
 	uint32_t max_inline; /* bytes of one WR */
-	uint32_t max_rd_atomic; /* READs and atomics of one QP outstanding, as requester and as responder */
+	uint32_t max_rd_atomic; /* READs, atomics, ATOMIC WRITEs and FLUSHes of one QP outstanding, as requester and as responder */
 	uint64_t max_msg_bytes;
+	uint32_t caps; /* enum uroce_device_cap */
+};
+/* What not every device has. */
+enum uroce_device_cap {
+	UROCE_CAP_ATOMIC_WRITE = 1 << 0,
+	UROCE_CAP_FLUSH_GLOBAL = 1 << 1,
+	UROCE_CAP_FLUSH_PERSISTENT = 1 << 2, /* some memory can be registered with UROCE_ACCESS_FLUSH_PERSISTENT */
 };
 
 /* Opens a device.
@@ -120,6 +127,10 @@ enum uroce_access {
 	UROCE_ACCESS_REMOTE_WRITE = 1 << 1,
 	UROCE_ACCESS_REMOTE_READ = 1 << 2,
 	UROCE_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	/* FLUSH (IBA A19): peers may ask for what they wrote to be seen by everybody, or to outlast a power cut. The latter only
+	 * memory can grant that does, see UROCE_CAP_FLUSH_PERSISTENT. */
+	UROCE_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	UROCE_ACCESS_FLUSH_PERSISTENT = 1 << 9,
 };
 
 /* Makes a protection domain: a QP reaches only MRs of its own. Any thread. IBA "Allocate Protection Domain" */
@@ -137,7 +148,8 @@ int uroce_free(struct uroce_context *ctx, void *p);
  * other memory in embedded and inline mode; it is the program's and has to stay mapped until the MR is deregistered. len may
  * be 0. Peers and WRs address its first byte as addr.
  * -EINVAL: rights that there are not or that need local write, a range that wraps, or one that begins in pool memory and
- * runs out of it; -EOPNOTSUPP: memory this mode cannot reach (a daemon: all but pool memory); -ENOSPC: too many MRs. Any thread. IBA "Register Memory
+ * runs out of it; -EOPNOTSUPP: memory this mode cannot reach (a daemon: all but pool memory), or FLUSH_PERSISTENT of memory that
+ * is not persistent; -ENOSPC: too many MRs. Any thread. IBA "Register Memory
  * Region" */
 int uroce_mr_register(struct uroce_pd *pd, void *addr, size_t len, uint32_t access, struct uroce_mr **out);
 /* The same, but WRs and peers address the first byte as iova. */
@@ -176,6 +188,8 @@ enum uroce_wc_opcode {
 	UROCE_WC_READ,
 	UROCE_WC_COMPARE_SWAP,
 	UROCE_WC_FETCH_ADD,
+	UROCE_WC_ATOMIC_WRITE,
+	UROCE_WC_FLUSH,
 	UROCE_WC_RECV,
 	UROCE_WC_RECV_WRITE_WITH_IMM,
 };
@@ -325,7 +339,7 @@ struct uroce_qp_attr {
 	uint8_t retry_cnt; /* 0..7 */
 	uint8_t rnr_retry; /* 0..6; 7: for ever */
 	uint8_t min_rnr_timer; /* code 0..31, IBA table 46 */
-	uint8_t max_rd_atomic, max_dest_rd_atomic; /* 0..128: READs and atomics outstanding, as requester and as responder */
+	uint8_t max_rd_atomic, max_dest_rd_atomic; /* 0..128: READs, atomics, ATOMIC WRITEs and FLUSHes outstanding, as requester and as responder */
 	uint8_t port_num;       /* 1 */
 	bool sqd_async_notify;  /* raise UROCE_EVENT_SQ_DRAINED */
 	uint16_t pkey_index;    /* 0 */
@@ -396,7 +410,7 @@ struct uroce_endpoint {
 	uint32_t qpn;
 	uint32_t psn;       /* first one this side will send */
 	uint32_t mtu;       /* bytes, what this side's port carries */
-	uint32_t rd_atomic; /* READs and atomics this side serves at a time */
+	uint32_t rd_atomic; /* READs, atomics, ATOMIC WRITEs and FLUSHes this side serves at a time */
 };
 /* This side's endpoint, with a random PSN: a new one each time. -EINVAL, -ENOENT: as uroce_query_gid. Any thread. */
 int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local);
@@ -428,12 +442,25 @@ enum uroce_opcode {
 	UROCE_OP_READ,
 	UROCE_OP_COMPARE_SWAP,
 	UROCE_OP_FETCH_ADD,
+	UROCE_OP_ATOMIC_WRITE, /* RC: 8 bytes, all of them at once (IBA A19) */
+	UROCE_OP_FLUSH,        /* RC: completes when what this QP wrote before is placed as asked (IBA A19) */
 };
 enum uroce_send_flag {
 	UROCE_SEND_SIGNALED = 1 << 0,  /* completes with a WC also on success */
 	UROCE_SEND_SOLICITED = 1 << 1, /* fires the peer's CQ if it is armed for solicited only */
-	UROCE_SEND_INLINE = 1 << 2,    /* SEND and WRITE: the bytes are taken while posting; lkeys are not looked at */
-	UROCE_SEND_FENCE = 1 << 3,     /* waits until READs and atomics posted before have completed */
+	UROCE_SEND_INLINE = 1 << 2,    /* SEND, WRITE and ATOMIC WRITE: the bytes are taken while posting; lkeys are not looked at */
+	UROCE_SEND_FENCE = 1 << 3,     /* waits until READs, atomics, ATOMIC WRITEs and FLUSHes posted before have completed */
+};
+enum uroce_flush_placement {
+	UROCE_FLUSH_GLOBAL = 1 << 0,     /* seen by everybody on the peer's side */
+	UROCE_FLUSH_PERSISTENT = 1 << 1, /* and there after a power cut */
+};
+enum uroce_flush_level { UROCE_FLUSH_RANGE, UROCE_FLUSH_MR };
+/* What a FLUSH is for. The peer's QP and MR must both grant it. */
+struct uroce_flush {
+	uint32_t len;            /* RANGE: of so many bytes at remote_addr, at most 2^31; MR: all of rkey's, whatever is given */
+	uint32_t placement;      /* enum uroce_flush_placement, at least one */
+	enum uroce_flush_level level;
 };
 /* A piece of this side's memory: len bytes (0: none) at addr, in the MR of lkey. */
 struct uroce_sge {
@@ -449,10 +476,11 @@ struct uroce_send_wr {
 	enum uroce_opcode opcode;
 	uint32_t flags; /* enum uroce_send_flag */
 	uint32_t imm;   /* four bytes, sent as they are */
-	uint64_t remote_addr; /* atomics: a multiple of 8 */
+	uint64_t remote_addr; /* atomics, ATOMIC WRITE: a multiple of 8 */
 	uint32_t rkey;
 	uint64_t compare_add; /* FETCH_ADD: the addend; COMPARE_SWAP: compared */
 	uint64_t swap;
+	struct uroce_flush flush;
 	const struct uroce_ah *ah; /* UD: where to, */
 	uint32_t remote_qpn;       /* to which QP there, */
 	uint32_t remote_qkey;      /* and that one's Q_Key; with the highest bit set the sending QP's own is taken */
@@ -467,8 +495,8 @@ struct uroce_recv_wr {
  * negative errno when the first was not:
  *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET, and none of a QP with an
  *            SRQ), or the WR cannot be right: opcode (or none of the service), flags, number of SGEs, inline bytes, message
- *            over max_msg_bytes (UD: over the port's MTU; no AH or QPN), atomic not of one SGE of 8 bytes or at an address
- *            that is not a multiple of 8. One line in the log says which, for so many a second.
+ *            over max_msg_bytes (UD: over the port's MTU; no AH or QPN), atomic or ATOMIC WRITE not of one SGE of 8 bytes
+ *            or at an address that is not a multiple of 8, FLUSH with SGEs or for what there is not. One line in the log says which, for so many a second.
  *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
  *   -ENODEV  the engine is gone
  * Everything else (keys, ranges, rights) ends as a WC in error. WRs are the caller's again on return; the memory they name

@@ -24,6 +24,7 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
 		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
+		.caps = ABI_CAP_ATOMIC_WRITE | ABI_CAP_FLUSH_GLOBAL,
 	};
 	memcpy(rep->device.name, c->config.name, sizeof(rep->device.name));
 	memcpy(rep->device.mac, c->filter.mac, 6);
@@ -108,7 +109,7 @@ static int locate(struct core_client *k, const struct abi_req *req, struct memor
 
 static const char *why_not_registered(int rc)
 {
-	return rc == -ENOSPC ? "the table of MRs is full" : rc == -EINVAL ? "remote write and remote atomic need local write, and the range must not wrap around 2^64" : "out of memory";
+	return rc == -ENOSPC ? "the table of MRs is full" : rc == -EOPNOTSUPP ? "none of this memory keeps its bytes without power, so FLUSH_PERSISTENT cannot be granted; FLUSH_GLOBAL can" : rc == -EINVAL ? "remote write and remote atomic need local write, and the range must not wrap around 2^64" : "out of memory";
 }
 
 static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

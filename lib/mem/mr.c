@@ -186,6 +186,8 @@ static bool is_wrapping(uint64_t from, uint64_t len)
 
 int mr_register(struct mr_table *t, struct pd *pd, void *host, uint64_t iova, uint64_t len, uint32_t access, enum mr_kind kind, struct mr **out)
 {
+	if (access & MEM_FLUSH_PERSISTENT)
+		return -EOPNOTSUPP;
 	if (!has_sound_access(access) || is_wrapping(iova, len) || is_wrapping((uintptr_t)host, len))
 		return -EINVAL;
 	if (t->count == t->max)

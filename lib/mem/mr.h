@@ -19,7 +19,9 @@ enum mem_access {
 	MEM_REMOTE_WRITE = 1 << 1, /* needs MEM_LOCAL_WRITE (IBA vol. 1, 10.6.3.1) */
 	MEM_REMOTE_READ = 1 << 2,
 	MEM_REMOTE_ATOMIC = 1 << 3, /* needs MEM_LOCAL_WRITE */
-	MEM_ACCESS_ALL = 15,
+	MEM_FLUSH_GLOBAL = 1 << 8,
+	MEM_ACCESS_ALL = 0x10f,
+	MEM_FLUSH_PERSISTENT = 1 << 9, /* a QP may allow it, but nothing here is known to keep its bytes without power, so no memory grants it */
 };
 
 /* Why an access is refused; MEM_OK grants it. */
@@ -48,7 +50,7 @@ int mr_table_new(struct mr_table **out, const uint8_t seed[24], uint32_t max);
 void mr_table_free(struct mr_table *t);
 uint32_t mr_table_count(const struct mr_table *t);
 
-/* Registers [host, host + len) under iova. 0; -EINVAL: unknown access bits, remote write or atomic without local write, or a range that wraps 2^64;
+/* Registers [host, host + len) under iova. 0; -EOPNOTSUPP: MEM_FLUSH_PERSISTENT; -EINVAL: unknown access bits, remote write or atomic without local write, or a range that wraps 2^64;
  * -ENOSPC: the table is full; -ENOMEM. Takes a reference to pd. The mr stays at its address until mr_deregister. */
 int mr_register(struct mr_table *t, struct pd *pd, void *host, uint64_t iova, uint64_t len, uint32_t access, enum mr_kind kind, struct mr **out);
 /* The key is dead at once. */
@@ -57,8 +59,8 @@ void mr_deregister(struct mr_table *t, struct mr *mr);
 struct mr *mr_find(const struct mr_table *t, uint32_t key);
 
 /* The access check (IBA vol. 1, 10.6.3; known-bugs 12, 27, 33, 35): [addr, addr + len) of the MR of `key`, in protection domain `pd`, with every right in `access`.
- * On MEM_OK *host is the core's address of addr. len is at least 1: a zero-length access is granted without a check, by the caller (IBA vol. 1, 9.7.4.1.4 and o9-63), since
- * it names no byte. Nothing wraps: len up to 2^32-1, addr any. Checks in the order key, PD, rights, range. */
+ * On MEM_OK *host is the core's address of addr. len is at least 1, or 0 for a FLUSH: any other access of length zero is granted without a check, by the caller (IBA vol. 1,
+ * 9.7.4.1.4 and o9-63), since it names no byte. Nothing wraps: len up to 2^32-1, addr any. Checks in the order key, PD, rights, range. */
 enum mem_verdict mr_check(const struct mr_table *t, const struct pd *pd, uint32_t key, uint64_t addr, uint32_t len, uint32_t access, uint8_t **host);
 
 #endif

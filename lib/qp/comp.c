@@ -2,7 +2,7 @@
 /* The completer: what comes back for requests. Owns the acknowledged side of q->flight and q->comp. IBA vol. 1, 9.7.5.1.1 (implied acknowledgement), 9.7.5.2 (NAKs), 9.7.5.3 (READ responses),
  * 9.7.7.2.5 (credits), 9.9.2 (errors).
  *
- * Invariant: WRs complete in post order; a READ or atomic completes only by its own responses, and what acknowledges a later PSN while they are missing is an implied NAK for them. */
+ * Invariant: WRs complete in post order; a READ, atomic, ATOMIC WRITE or FLUSH completes only by its own responses, and what acknowledges a later PSN while they are missing is an implied NAK for them. */
 #include "comp.h"
 
 #include "reply.h"
@@ -197,7 +197,7 @@ static enum drop on_read_response(struct qp *q, struct wr *w, const struct packe
 {
 	uint32_t offset = (p->psn.v - w->first.v) & PSN_MASK;
 	uint64_t at = (uint64_t)offset << q->mtu_log2;
-	uint64_t left = w->length - at;
+	uint64_t left = wr_response_bytes(w) - at;
 	uint32_t expected = left > 1u << q->mtu_log2 ? 1u << q->mtu_log2 : (uint32_t)left;
 	bool is_end = offset + 1 == w->psns || ((offset + 1) & (q->req.segment_psns - 1)) == 0;
 	/* FIRST is not looked at: a peer may answer a repeated request with MIDDLE (rxe) or FIRST (others) */

@@ -12,11 +12,14 @@ static const uint8_t needed_access[MESSAGE_COUNT] = {
 	[MESSAGE_READ_REQUEST] = MEM_REMOTE_READ,
 	[MESSAGE_COMPARE_SWAP] = MEM_REMOTE_ATOMIC,
 	[MESSAGE_FETCH_ADD] = MEM_REMOTE_ATOMIC,
+	[MESSAGE_ATOMIC_WRITE] = MEM_REMOTE_WRITE,
 };
 
 bool deliver_is_enabled(const struct qp *q, const struct packet *p)
 {
-	uint8_t need = needed_access[p->op->message];
+	uint32_t need = needed_access[p->op->message];
+	if (p->op->flags & OPCODE_FETH)
+		need = deliver_flush_rights(p);
 	if (p->op->flags & OPCODE_INVALIDATE) /* no memory windows or fast registration here */
 		return false;
 	return (q->attr.access & need) == need;

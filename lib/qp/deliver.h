@@ -15,6 +15,11 @@ void deliver_end_message(struct qp *q, const struct packet *p);
 enum verdict deliver_take_receive(struct qp *q);
 /* Whether the QP grants what this packet asks for (IBA vol. 1, 9.7.4.1.4). */
 bool deliver_is_enabled(const struct qp *q, const struct packet *p);
+/* What a FLUSH needs of both. */
+static inline uint32_t deliver_flush_rights(const struct packet *p)
+{
+	return (p->feth.placement & FLUSH_GLOBAL ? MEM_FLUSH_GLOBAL : 0u) | (p->feth.placement & FLUSH_PERSISTENT ? MEM_FLUSH_PERSISTENT : 0u);
+}
 /* Whether the memory does. A zero-length access names no byte and its key is not looked at (IBA vol. 1, 9.7.4.1.4; known-bugs 33). */
 static inline bool deliver_is_granted(const struct qp *q, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access, uint8_t **host)
 {

@@ -15,6 +15,8 @@
 
 /* ---- which transitions there are ---- */
 
+/* What a peer may be allowed; a QP may name a right that no memory here grants. */
+#define QP_ACCESS ((uint32_t)(MEM_ACCESS_ALL | MEM_FLUSH_PERSISTENT))
 #define ALWAYS { true, 0, 0 }
 /* From every state the QP can be taken to RESET and to ERR. */
 #define ENDS [ABI_QP_RESET] = ALWAYS, [ABI_QP_ERR] = ALWAYS
@@ -120,7 +122,6 @@ struct bound {
 static int check_values(const struct qp *q, const struct abi_qp_attr *a, uint32_t mask, const struct modify_limits *limits, char *text, uint32_t len)
 {
 	const struct bound bounds[] = {
-		{ ABI_QP_ACCESS_FLAGS, "access flags", a->access, 0, MEM_ACCESS_ALL },
 		{ ABI_QP_PKEY_INDEX, "pkey_index", a->pkey_index, 0, 0 },
 		{ ABI_QP_PORT, "port", a->port_num, 1, 1 },
 		{ ABI_QP_PATH_MTU, "path_mtu (1: 256 .. 5: 4096)", a->path_mtu, ABI_MTU_256, limits->max_mtu },
@@ -137,6 +138,8 @@ static int check_values(const struct qp *q, const struct abi_qp_attr *a, uint32_
 	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
 		if ((mask & bounds[i].mask) && (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max))
 			return refuse(text, len, -EINVAL, "QP 0x%x: %s is %u, must be %u to %u", q->qpn, bounds[i].name, bounds[i].value, bounds[i].min, bounds[i].max);
+	if ((mask & ABI_QP_ACCESS_FLAGS) && (a->access & ~QP_ACCESS))
+		return refuse(text, len, -EINVAL, "QP 0x%x: access flags are 0x%x, known are 0x%x", q->qpn, a->access, QP_ACCESS);
 	if ((mask & ABI_QP_QKEY) && (a->qkey & QKEY_CONTROLLED) && !limits->may_control)
 		return refuse(text, len, -EPERM, "QP 0x%x: Q_Key 0x%08x: those with the highest bit set are for privileged programs", q->qpn, a->qkey);
 	if ((mask & ABI_QP_CUR_STATE) && a->cur_state != q->state)

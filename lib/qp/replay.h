@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The responder's records of READs and atomics: what still has to be answered, and what may have to be answered again (IBA vol. 1, 9.7.5.1.2 to .5). A ring of max_dest_rd_atomic records,
+/* The responder's records of READs, atomics, ATOMIC WRITEs and FLUSHes: what still has to be answered, and what may have to be answered again (IBA vol. 1, 9.7.5.1.2 to .5). A ring of max_dest_rd_atomic records,
  * allocated at RTR. Records are in PSN order; several may be pending, and the oldest pending one is answered first. */
 #ifndef UROCE_REPLAY_H
 #define UROCE_REPLAY_H
@@ -7,24 +7,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "opcode.h"
 #include "psn.h"
 
 struct replay_record {
 	struct psn first;
 	uint32_t psns;       /* of the whole request */
 	uint32_t msn;        /* after the request: every answer to it carries this one */
-	bool is_atomic;
+	uint8_t message;     /* enum message of the request */
 	bool is_pending;     /* answers are due, from `from` on */
 	bool was_answered;   /* in full, once: what is pending is a repetition */
 	uint32_t rkey;
 	uint32_t from;       /* READ: psn offset of the (repeated) request that is being answered: its first response is a FIRST or ONLY */
 	uint32_t next;       /* READ: psn offset of the next response */
-	uint32_t len;        /* READ: bytes */
+	uint32_t len;        /* bytes of READ responses: 0 for an ATOMIC WRITE and a FLUSH, which are answered by an empty one (annex A19) */
 	union {
 		uint64_t va;       /* READ */
 		uint64_t original; /* atomic: the value before it, executed once */
 	};
 };
+
+static inline bool replay_is_atomic(const struct replay_record *rec)
+{
+	return rec->message == MESSAGE_COMPARE_SWAP || rec->message == MESSAGE_FETCH_ADD;
+}
 
 struct replay {
 	struct replay_record *record; /* ring of `room` */

@@ -118,7 +118,7 @@ uint32_t reply_tx(struct qp *q, uint8_t *frame)
 		return 0;
 	if (o->replay.due) {
 		struct replay_record *rec = o->replay.due;
-		uint32_t len = rec->is_atomic ? build_atomic_answer(q, rec, frame) : build_read_answer(q, rec, frame);
+		uint32_t len = replay_is_atomic(rec) ? build_atomic_answer(q, rec, frame) : build_read_answer(q, rec, frame);
 		if (len)
 			return len;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The requester: takes WQEs out of the SQ, checks them, gives them PSNs and cuts them into packets. Owns q->flight's sending side and q->req. Does not own what comes back (comp.c) or when
- * something is sent again (retry.c). IBA vol. 1, 9.7.2 (PSNs), 9.7.3 (requests), 9.7.7.2 (credits, fence), 9.8.2 (UC: what has been sent is done), 10.8.3.3 (ordering).
+ * something is sent again (retry.c). IBA vol. 1, 9.7.2 (PSNs), 9.7.3 (requests), 9.7.7.2 (credits, fence), 9.8.2 (UC: what has been sent is done), 10.8.3.3 (ordering); annex A19
+ * (FLUSH, ATOMIC WRITE).
  *
  * Invariant: a packet is built from the private wr alone, so a retransmission carries what the first transmission did unless the program changed its own buffer.
  * A READ is requested in segments of at most half the window, each a READ request of its own on the wire: responses in flight are then bounded like everything else. */
@@ -26,11 +27,24 @@ const struct wr_kind wr_kinds[ABI_OP_COUNT] = {
 	[ABI_OP_READ] = { "READ", MESSAGE_READ_REQUEST, ABI_WC_READ, RELIABLE, .has_response = true },
 	[ABI_OP_COMPARE_SWAP] = { "COMPARE SWAP", MESSAGE_COMPARE_SWAP, ABI_WC_COMPARE_SWAP, RELIABLE, .has_response = true },
 	[ABI_OP_FETCH_ADD] = { "FETCH ADD", MESSAGE_FETCH_ADD, ABI_WC_FETCH_ADD, RELIABLE, .has_response = true },
+	[ABI_OP_ATOMIC_WRITE] = { "ATOMIC WRITE", MESSAGE_ATOMIC_WRITE, ABI_WC_ATOMIC_WRITE, RELIABLE, .has_payload = true, .has_response = true },
+	[ABI_OP_FLUSH] = { "FLUSH", MESSAGE_FLUSH, ABI_WC_FLUSH, RELIABLE, .has_response = true },
 };
+
+_Static_assert(ABI_FLUSH_PLACEMENTS == (int)FLUSH_PLACEMENTS && ABI_FLUSH_PERSISTENT == (int)FLUSH_PERSISTENT && ABI_FLUSH_MR == (int)FLUSH_WHOLE_MR, "they go on the wire as they are");
 
 static const struct failure no_failure;
 
 /* ---- taking WQEs ---- */
+
+static struct failure check_flush(const struct qp *q, const struct abi_send_wqe *w)
+{
+	if (w->num_sge || w->flush.len > q->req.max_bytes)
+		return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH };
+	if (!w->flush.placement || w->flush.placement & ~ABI_FLUSH_PLACEMENTS || w->flush.selectivity >= ABI_FLUSH_SELECTIVITIES)
+		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH };
+	return no_failure;
+}
 
 /* The checks of one WQE, in the order of the copy's fields. */
 static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w, uint64_t bytes)
@@ -48,7 +62,9 @@ static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_RD_ATOMIC };
 	if (k->message == MESSAGE_READ_REQUEST)
 		return no_failure;
-	if (w->num_sge != 1 || bytes != sizeof(uint64_t))
+	if (k->message == MESSAGE_FLUSH)
+		return check_flush(q, w);
+	if (bytes != sizeof(uint64_t) || (w->num_sge != 1 && !(w->flags & ABI_SEND_INLINE)))
 		return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH };
 	if (w->remote_addr % sizeof(uint64_t))
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_ALIGNMENT };
@@ -82,6 +98,8 @@ static void copy_body(struct wr *w, const struct abi_send_wqe *copy, const uint8
 	if (is_atomic) {
 		w->compare = copy->atomic.compare;
 		w->swap_or_add = copy->atomic.swap_or_add;
+	} else if (w->opcode == ABI_OP_FLUSH) {
+		w->flush = copy->flush;
 	}
 	if (body <= in_first) {
 		memcpy(w->inline_data, (const uint8_t *)copy + at, in_first);
@@ -247,7 +265,7 @@ bool req_copy_payload(struct qp *q, struct wr *w, uint32_t at, uint8_t *to, uint
 	return v == MEM_OK;
 }
 
-/* SEND or WRITE, the packet at `offset` PSNs of w. 0: a key was refused, w has its error. */
+/* SEND, WRITE or ATOMIC WRITE, the packet at `offset` PSNs of w. 0: a key was refused, w has its error. */
 static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask, uint8_t *frame)
 {
 	const struct wr_kind *k = wr_kind_of(w);
@@ -264,7 +282,7 @@ static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask
 	b.solicited = is_last && (w->flags & ABI_SEND_SOLICITED) && k->takes_receive;
 	unsigned pad = -n & 3;
 	uint8_t *to = bth_write(template_lay(frame, &q->ah.template), &b, pad);
-	if (is_first && k->message == MESSAGE_WRITE)
+	if (b.op->flags & OPCODE_RETH)
 		to = reth_write(to, w->remote_addr, w->rkey, w->length);
 	if (is_last && k->has_imm)
 		to = immediate_write(to, w->imm);
@@ -328,14 +346,24 @@ static uint32_t build_atomic(struct qp *q, struct wr *w, uint8_t *frame)
 	return packet_finish(frame, &q->ah.template, atomic_eth_write(end, &a));
 }
 
+static uint32_t build_flush(const struct qp *q, const struct wr *w, uint8_t *frame)
+{
+	struct feth f = { w->flush.placement, w->flush.selectivity };
+	struct bth b;
+	fill_bth(q, &b, opcode_find(SERVICE_RC, MESSAGE_FLUSH, 0), w->first);
+	b.ack_request = true;
+	uint8_t *end = feth_write(bth_write(template_lay(frame, &q->ah.template), &b, 0), &f);
+	return packet_finish(frame, &q->ah.template, reth_write(end, w->remote_addr, w->rkey, w->flush.len));
+}
+
 static uint32_t build_request(struct qp *q, struct wr *w, uint32_t offset, uint32_t psns, bool ask, uint8_t *frame)
 {
 	const struct wr_kind *k = wr_kind_of(w);
-	if (!k->has_response)
+	if (k->has_payload)
 		return build_data(q, w, offset, ask, frame);
 	if (k->message == MESSAGE_READ_REQUEST)
 		return build_read(q, w, offset, psns, frame);
-	return build_atomic(q, w, frame);
+	return k->message == MESSAGE_FLUSH ? build_flush(q, w, frame) : build_atomic(q, w, frame);
 }
 
 /* ---- when ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The responder: a request packet passes a list of checks in the order of the specification, each of which answers a verdict; the table `verdicts` says what a verdict means for the peer and for us, by service.
  * Owns q->resp and the way of an RC packet through it. The rules of the unreliable services are in uc.c and ud.c, what SEND and WRITE do in deliver.c, what is sent in reply.c, whose receive WQEs they are in recv.c. IBA vol. 1, 9.7.4
- * (validation), 9.7.5 (acknowledging), 9.9.3 (errors), 9.4.5 (atomics).
+ * (validation), 9.7.5 (acknowledging), 9.9.3 (errors), 9.4.5 (atomics); annex A19
+ * (FLUSH, ATOMIC WRITE).
  *
  * Invariant: epsn and msn move only when a request was executed. */
 #include "resp.h"
@@ -39,6 +40,7 @@ const struct verdict_row verdicts[VERDICT_COUNT][ABI_SERVICES] = {
 	[WRONG_LENGTH] = { INVALID_REQUEST, { DROP_INVALID_REQUEST }, { DROP_INVALID_REQUEST } },
 	[TOO_MANY_REQUESTS] = { INVALID_REQUEST },
 	[MISALIGNED] = { INVALID_REQUEST },
+	[FLUSH_UNKNOWN] = { INVALID_REQUEST },
 	[REMOTE_ACCESS] = { { DROP_REMOTE_ACCESS, AETH_NAK_REMOTE_ACCESS, true, ABI_EVENT_QP_ACCESS_ERR, { 0, 0 } }, { DROP_REMOTE_ACCESS } },
 	[RECEIVE_TOO_SHORT] = { { DROP_LOCAL_LENGTH, AETH_NAK_INVALID_REQUEST, true, ABI_EVENT_QP_FATAL, { ABI_WC_LOC_LEN_ERR, CAUSE_RECEIVE_TOO_SHORT } }, { DROP_LOCAL_LENGTH }, { DROP_LOCAL_LENGTH } },
 	[RECEIVE_BAD_KEY] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY), OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY),
@@ -96,33 +98,59 @@ static enum verdict execute_data(struct qp *q, const struct packet *p)
 	return EXECUTE;
 }
 
+/* A request that is answered by packets of its own has a record. NULL: the peer has more outstanding than it may. */
+static struct replay_record *begin_record(struct qp *q, const struct packet *p)
+{
+	struct replay_record *rec = replay_push(&q->out.replay);
+	if (!rec)
+		return NULL;
+	rec->message = p->op->message;
+	rec->first = p->psn;
+	rec->psns = 1;
+	return rec;
+}
+
+static enum verdict end_record(struct qp *q, const struct packet *p, struct replay_record *rec)
+{
+	q->resp.epsn = psn_add(q->resp.epsn, rec->psns);
+	deliver_end_message(q, p);
+	rec->msn = q->resp.msn;
+	reply_request_answer(q, rec);
+	return EXECUTE;
+}
+
 static enum verdict execute_read(struct qp *q, const struct packet *p)
 {
-	struct resp *r = &q->resp;
 	uint8_t *host;
 	if (p->reth.len > MESSAGE_MAX_BYTES)
 		return WRONG_LENGTH;
 	if (!deliver_is_granted(q, p->reth.rkey, p->reth.va, p->reth.len, MEM_REMOTE_READ, &host))
 		return REMOTE_ACCESS;
-	struct replay_record *rec = replay_push(&q->out.replay);
+	struct replay_record *rec = begin_record(q, p);
 	if (!rec)
 		return TOO_MANY_REQUESTS;
-	rec->first = p->psn;
 	rec->psns = p->reth.len ? (uint32_t)(((uint64_t)p->reth.len + (1u << q->mtu_log2) - 1) >> q->mtu_log2) : 1;
 	rec->rkey = p->reth.rkey;
 	rec->va = p->reth.va;
 	rec->len = p->reth.len;
-	r->epsn = psn_add(r->epsn, rec->psns);
-	deliver_end_message(q, p);
-	rec->msn = r->msn;
-	reply_request_answer(q, rec);
-	return EXECUTE;
+	return end_record(q, p, rec);
 }
 
-static uint64_t apply_atomic(uint8_t *host, const struct packet *p)
+/* The 8 bytes that an atomic or an ATOMIC WRITE names. */
+static enum verdict find_word(const struct qp *q, uint64_t va, uint32_t rkey, uint32_t access, _Atomic uint64_t **word)
+{
+	uint8_t *host;
+	if (va % sizeof(uint64_t))
+		return MISALIGNED;
+	if (!deliver_is_granted(q, rkey, va, sizeof(uint64_t), access, &host))
+		return REMOTE_ACCESS;
+	*word = (_Atomic uint64_t *)(void *)host;
+	return (uintptr_t)host % sizeof(uint64_t) ? MISALIGNED : EXECUTE; /* an iova may be aligned where the memory is not */
+}
+
+static uint64_t apply_atomic(_Atomic uint64_t *word, const struct packet *p)
 {
 	/* the processor's own atomics, so that it is atomic among cores and with the application too (DESIGN section 6) */
-	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)host;
 	if (p->op->message == MESSAGE_FETCH_ADD)
 		return atomic_fetch_add(word, p->atomic.swap_or_add);
 	uint64_t found = p->atomic.compare;
@@ -132,26 +160,65 @@ static uint64_t apply_atomic(uint8_t *host, const struct packet *p)
 
 static enum verdict execute_atomic(struct qp *q, const struct packet *p)
 {
-	struct resp *r = &q->resp;
-	uint8_t *host;
-	if (p->atomic.va % sizeof(uint64_t))
-		return MISALIGNED;
-	if (!deliver_is_granted(q, p->atomic.rkey, p->atomic.va, sizeof(uint64_t), MEM_REMOTE_ATOMIC, &host))
-		return REMOTE_ACCESS;
-	if ((uintptr_t)host % sizeof(uint64_t)) /* an iova may be aligned where the memory is not */
-		return MISALIGNED;
-	struct replay_record *rec = replay_push(&q->out.replay);
+	_Atomic uint64_t *word;
+	enum verdict v = find_word(q, p->atomic.va, p->atomic.rkey, MEM_REMOTE_ATOMIC, &word);
+	if (v != EXECUTE)
+		return v;
+	struct replay_record *rec = begin_record(q, p);
 	if (!rec)
 		return TOO_MANY_REQUESTS;
-	rec->first = p->psn;
-	rec->psns = 1;
-	rec->is_atomic = true;
-	rec->original = apply_atomic(host, p);
-	r->epsn = psn_add(r->epsn, 1);
-	deliver_end_message(q, p);
-	rec->msn = r->msn;
-	reply_request_answer(q, rec);
-	return EXECUTE;
+	rec->original = apply_atomic(word, p);
+	return end_record(q, p, rec);
+}
+
+static enum verdict execute_atomic_write(struct qp *q, const struct packet *p)
+{
+	_Atomic uint64_t *word;
+	uint64_t value;
+	if (p->payload_len != sizeof(value) || p->reth.len != sizeof(value))
+		return WRONG_LENGTH;
+	enum verdict v = find_word(q, p->reth.va, p->reth.rkey, MEM_REMOTE_WRITE, &word);
+	if (v != EXECUTE)
+		return v;
+	struct replay_record *rec = begin_record(q, p);
+	if (!rec)
+		return TOO_MANY_REQUESTS;
+	memcpy(&value, p->payload, sizeof(value));
+	/* release: whoever sees it sees all that was placed before it */
+	atomic_store_explicit(word, value, memory_order_release);
+	q->counter[QP_RX_BYTES] += sizeof(value);
+	return end_record(q, p, rec);
+}
+
+static bool is_flush_granted(const struct qp *q, const struct packet *p)
+{
+	uint64_t va = p->reth.va;
+	uint32_t len = p->reth.len;
+	uint8_t *host;
+	if (p->feth.selectivity == FLUSH_WHOLE_MR) { /* address and length mean nothing */
+		const struct mr *mr = mr_find(q->env->mrs, p->reth.rkey);
+		if (!mr)
+			return false;
+		va = mr->iova;
+		len = 0;
+	}
+	return mr_check(q->env->mrs, q->pd, p->reth.rkey, va, len, deliver_flush_rights(p), &host) == MEM_OK;
+}
+
+/* A packet is placed before the next one is looked at, so all that came before it is in memory already, and a fence makes everybody see it. Range and region are only checked: nothing here is placed less than whole. */
+static enum verdict execute_flush(struct qp *q, const struct packet *p)
+{
+	if (!p->feth.placement || p->feth.placement & ~FLUSH_PLACEMENTS || p->feth.selectivity >= FLUSH_SELECTIVITIES)
+		return FLUSH_UNKNOWN;
+	if (p->reth.len > MESSAGE_MAX_BYTES)
+		return WRONG_LENGTH;
+	if (!is_flush_granted(q, p))
+		return REMOTE_ACCESS;
+	struct replay_record *rec = begin_record(q, p);
+	if (!rec)
+		return TOO_MANY_REQUESTS;
+	atomic_thread_fence(memory_order_seq_cst); /* what was placed becomes visible before the answer leaves */
+	return end_record(q, p, rec);
 }
 
 static enum verdict execute(struct qp *q, const struct packet *p)
@@ -168,6 +235,10 @@ static enum verdict execute(struct qp *q, const struct packet *p)
 	case MESSAGE_COMPARE_SWAP:
 	case MESSAGE_FETCH_ADD:
 		return execute_atomic(q, p);
+	case MESSAGE_ATOMIC_WRITE:
+		return execute_atomic_write(q, p);
+	case MESSAGE_FLUSH:
+		return execute_flush(q, p);
 	default:
 		return OPCODE_SEQUENCE;
 	}
@@ -180,7 +251,7 @@ static enum drop repeat_read(struct qp *q, const struct packet *p, struct replay
 	uint32_t offset = (p->psn.v - rec->first.v) & PSN_MASK;
 	uint64_t at = (uint64_t)offset << q->mtu_log2;
 	/* a repeated READ runs to the end of the original */
-	if (rec->is_atomic || p->reth.rkey != rec->rkey || p->reth.va != rec->va + at || p->reth.len != rec->len - at)
+	if (rec->message != MESSAGE_READ_REQUEST || p->reth.rkey != rec->rkey || p->reth.va != rec->va + at || p->reth.len != rec->len - at)
 		return DROP_DUPLICATE_UNKNOWN;
 	rec->from = rec->next = offset;
 	reply_answer(q, rec);
@@ -197,9 +268,12 @@ static enum drop repeat(struct qp *q, const struct packet *p)
 		return rec ? repeat_read(q, p, rec) : DROP_DUPLICATE_UNKNOWN;
 	case MESSAGE_COMPARE_SWAP:
 	case MESSAGE_FETCH_ADD:
+	case MESSAGE_ATOMIC_WRITE:
+	case MESSAGE_FLUSH:
 		rec = replay_find(&q->out.replay, p->psn);
-		if (!rec || !rec->is_atomic)
+		if (!rec || rec->message != p->op->message)
 			return DROP_DUPLICATE_UNKNOWN;
+		rec->next = 0;
 		reply_answer(q, rec); /* with its first result; it is not executed again (known-bugs 4) */
 		return DROP_DUPLICATE;
 	default:

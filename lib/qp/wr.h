@@ -26,7 +26,11 @@ struct wr {
 			uint32_t remote_qpn;
 		};
 	};
-	uint64_t compare, swap_or_add;
+	union {
+		uint64_t compare;
+		struct abi_flush flush;
+	};
+	uint64_t swap_or_add;
 	union {
 		uint32_t rkey;
 		uint32_t remote_qkey; /* UD */
@@ -61,7 +65,7 @@ struct wr_kind {
 	uint8_t services;      /* that have it, a bit 1 << enum service each */
 	bool has_imm;
 	bool has_payload;      /* carries bytes from the requester */
-	bool has_response;     /* READ or atomic: completed by a response, limited by max_rd_atomic */
+	bool has_response;     /* READ, atomic, ATOMIC WRITE or FLUSH: completed by a response, limited by max_rd_atomic */
 	bool takes_receive;    /* takes a receive WQE of the peer's: end-to-end credits apply */
 };
 extern const struct wr_kind wr_kinds[ABI_OP_COUNT];
@@ -74,6 +78,12 @@ static inline const struct wr_kind *wr_kind_of(const struct wr *w)
 static inline bool wr_is_atomic(const struct wr *w)
 {
 	return w->opcode == ABI_OP_COMPARE_SWAP || w->opcode == ABI_OP_FETCH_ADD;
+}
+
+/* Bytes that its READ responses bring: those of an ATOMIC WRITE and a FLUSH are empty (annex A19). */
+static inline uint32_t wr_response_bytes(const struct wr *w)
+{
+	return w->opcode == ABI_OP_READ ? w->length : 0;
 }
 
 static inline struct psn wr_end(const struct wr *w)

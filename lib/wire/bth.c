@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BTH and extension headers, pad and payload. Owns every length check behind the UDP header; whether opcode, sizes and PSN
  * suit a QP is the QP's business. Invariant: nothing is read before the length that covers it was compared.
- * IBA vol. 1, 9.2 (BTH), 9.3 (extension headers), 9.2.3 (PadCnt), 7.8.1 (ICRC); annexes A14 (XRC), A17. MigReq, FECN, BECN
+ * IBA vol. 1, 9.2 (BTH), 9.3 (extension headers), 9.2.3 (PadCnt), 7.8.1 (ICRC); annexes A14 (XRC), A17, A19. MigReq, FECN, BECN
  * and reserved bits are not looked at, except that MigReq is told to the reader. */
 #include "bth.h"
 
@@ -18,6 +18,11 @@ static void read_extensions(struct packet *p, const uint8_t *at)
 	}
 	if (flags & OPCODE_XRCETH)
 		at += 4;
+	if (flags & OPCODE_FETH) {
+		uint32_t v = get_be32(at);
+		p->feth = (struct feth){ v & 0xf, v >> 4 & 3 };
+		at += 4;
+	}
 	if (flags & OPCODE_RETH) {
 		p->reth = (struct reth){ get_be64(at), get_be32(at + 8), get_be32(at + 12) };
 		at += 16;

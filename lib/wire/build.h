@@ -66,6 +66,12 @@ static inline uint8_t *reth_write(uint8_t *at, uint64_t va, uint32_t rkey, uint3
 	return at + 16;
 }
 
+static inline uint8_t *feth_write(uint8_t *at, const struct feth *f)
+{
+	put_be32(at, (f->selectivity & 3u) << 4 | (f->placement & 0xfu));
+	return at + 4;
+}
+
 static inline uint8_t *aeth_write(uint8_t *at, uint8_t syndrome, uint32_t msn)
 {
 	put_be32(at, (uint32_t)syndrome << 24 | (msn & 0xffffff));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The opcode table, and its inverse. Owns what an opcode is; what a QP does with it is not here. A row without a name is
  * reserved.
- * IBA vol. 1, 9.2.1 and table 38 (opcodes and their headers), 9.3 (extension headers), annex A14 (XRC), annex A17.9 (CNP).
+ * IBA vol. 1, 9.2.1 and table 38 (opcodes and their headers), 9.3 (extension headers), annex A14 (XRC), annex A17.9 (CNP),
+ * annex A19 (FLUSH, ATOMIC WRITE).
  * Reliable datagrams (0x40..0x5f) and raw services are not implemented and count as reserved. */
 #include "opcode.h"
 
@@ -12,10 +13,10 @@ enum {
 	FIRST = OPCODE_FIRST, LAST = OPCODE_LAST, ONLY = OPCODE_FIRST | OPCODE_LAST, PAY = OPCODE_PAYLOAD,
 	REQ = OPCODE_REQUEST, RSP = OPCODE_RESPONSE,
 	RETH = OPCODE_RETH, AETH = OPCODE_AETH, ATOMIC = OPCODE_ATOMIC, ATOMIC_ACK = OPCODE_ATOMIC_ACK,
-	IMM = OPCODE_IMMEDIATE, INV = OPCODE_INVALIDATE, DETH = OPCODE_DETH, XRCETH = OPCODE_XRCETH,
+	IMM = OPCODE_IMMEDIATE, INV = OPCODE_INVALIDATE, DETH = OPCODE_DETH, XRCETH = OPCODE_XRCETH, FETH = OPCODE_FETH,
 };
 
-/* Header bytes in the order of the wire: BTH 12, DETH 8, XRCETH 4, RETH 16, AETH 4, AtomicETH 28, AtomicAckETH 8, immediate
+/* Header bytes in the order of the wire: BTH 12, DETH 8, XRCETH 4, FETH 4, RETH 16, AETH 4, AtomicETH 28, AtomicAckETH 8, immediate
  * 4, IETH 4. */
 const struct opcode opcode_table[256] = {
 	[0x00] = { "RC SEND FIRST", 0x00, SERVICE_RC, MESSAGE_SEND, 12, FIRST | PAY | REQ },
@@ -41,6 +42,8 @@ const struct opcode opcode_table[256] = {
 	[0x14] = { "RC FETCH ADD", 0x14, SERVICE_RC, MESSAGE_FETCH_ADD, 12 + 28, ONLY | REQ | ATOMIC },
 	[0x16] = { "RC SEND LAST WITH INVALIDATE", 0x16, SERVICE_RC, MESSAGE_SEND, 12 + 4, LAST | PAY | REQ | INV },
 	[0x17] = { "RC SEND ONLY WITH INVALIDATE", 0x17, SERVICE_RC, MESSAGE_SEND, 12 + 4, ONLY | PAY | REQ | INV },
+	[0x1c] = { "RC FLUSH", 0x1c, SERVICE_RC, MESSAGE_FLUSH, 12 + 4 + 16, ONLY | REQ | FETH | RETH },
+	[0x1d] = { "RC ATOMIC WRITE", 0x1d, SERVICE_RC, MESSAGE_ATOMIC_WRITE, 12 + 16, ONLY | PAY | REQ | RETH },
 
 	[0x20] = { "UC SEND FIRST", 0x20, SERVICE_UC, MESSAGE_SEND, 12, FIRST | PAY | REQ },
 	[0x21] = { "UC SEND MIDDLE", 0x21, SERVICE_UC, MESSAGE_SEND, 12, PAY | REQ },
@@ -104,6 +107,8 @@ static const uint8_t place_in_block[MESSAGE_COUNT][16] = {
 	[MESSAGE_ATOMIC_ACKNOWLEDGE] = { 0x12, NO, NO, 0x12, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
 	[MESSAGE_COMPARE_SWAP] = { 0x13, NO, NO, 0x13, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
 	[MESSAGE_FETCH_ADD] = { 0x14, NO, NO, 0x14, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
+	[MESSAGE_FLUSH] = { 0x1c, NO, NO, 0x1c, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
+	[MESSAGE_ATOMIC_WRITE] = { 0x1d, NO, NO, 0x1d, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
 	[MESSAGE_CNP] = { 0x01, NO, NO, 0x01, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The opcode table of IBA vol. 1, 9.2.1 (table 38) with annexes A14 (XRC) and A17 (CNP): what each opcode of RC, UC, UD, XRC
+/* The opcode table of IBA vol. 1, 9.2.1 (table 38) with annexes A14 (XRC), A17 (CNP) and A19 (FLUSH, ATOMIC WRITE): what each opcode of RC, UC, UD, XRC
  * and the CNP is and which headers it carries. The rest of the stack asks the row; the raw byte stays in the parser and the
  * builder. */
 #ifndef UROCE_OPCODE_H
@@ -19,6 +19,8 @@ enum message {
 	MESSAGE_ATOMIC_ACKNOWLEDGE,
 	MESSAGE_COMPARE_SWAP,
 	MESSAGE_FETCH_ADD,
+	MESSAGE_FLUSH,
+	MESSAGE_ATOMIC_WRITE,
 	MESSAGE_CNP,
 	MESSAGE_COUNT
 };
@@ -38,6 +40,7 @@ enum opcode_flag {
 	OPCODE_PAYLOAD = 1 << 10, /* may carry payload */
 	OPCODE_REQUEST = 1 << 11, /* goes to a responder */
 	OPCODE_RESPONSE = 1 << 12, /* goes to a requester */
+	OPCODE_FETH = 1 << 13,
 };
 
 struct opcode {

@@ -30,6 +30,13 @@ struct atomic_eth {
 	uint64_t swap_or_add;
 	uint64_t compare;
 };
+/* What a FLUSH asks for (annex A19.4.2). Values are those of enum ib_placement_type and enum ib_selectivity_level of Linux. */
+enum flush_placement { FLUSH_GLOBAL = 1 << 0, /* seen by everybody */ FLUSH_PERSISTENT = 1 << 1, FLUSH_PLACEMENTS = 3 };
+enum flush_selectivity { FLUSH_RANGE, FLUSH_WHOLE_MR, FLUSH_SELECTIVITIES };
+struct feth {
+	uint8_t placement;   /* enum flush_placement, 4 bits of the peer's */
+	uint8_t selectivity; /* enum flush_selectivity, 2 bits */
+};
 struct aeth {
 	uint8_t syndrome;
 	uint32_t msn; /* 24 bits */
@@ -65,6 +72,7 @@ struct packet {
 	uint16_t pkey;
 	bool solicited, ack_request, mig_request;
 	uint8_t pad;
+	struct feth feth;
 	struct reth reth;             /* valid when op->flags has OPCODE_RETH, and so on */
 	struct atomic_eth atomic;
 	struct aeth aeth;

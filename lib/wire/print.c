@@ -70,6 +70,8 @@ static void print_extensions(struct line *l, const struct packet *p)
 	unsigned flags = p->op->flags;
 	if (flags & OPCODE_DETH)
 		append(l, " qkey 0x%" PRIx32 " from 0x%06" PRIx32, p->deth.qkey, p->deth.src_qpn);
+	if (flags & OPCODE_FETH)
+		append(l, " place 0x%x of %s", p->feth.placement, p->feth.selectivity == FLUSH_RANGE ? "range" : p->feth.selectivity == FLUSH_WHOLE_MR ? "mr" : "reserved");
 	if (flags & OPCODE_RETH)
 		append(l, " va 0x%" PRIx64 " rkey 0x%" PRIx32 " len %" PRIu32, p->reth.va, p->reth.rkey, p->reth.len);
 	if (flags & OPCODE_AETH)

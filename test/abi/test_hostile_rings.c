@@ -68,7 +68,7 @@ static void open_party(struct party *p)
 	assert_int_equal(uroce_cq_create(p->ctx, 256, NULL, NULL, &p->cq), 0);
 	assert_int_equal(uroce_alloc(p->ctx, 2 * BYTES, &memory), 0);
 	p->memory = memory;
-	assert_int_equal(uroce_mr_register(p->pd, memory, 2 * BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC, &p->mr), 0);
+	assert_int_equal(uroce_mr_register(p->pd, memory, 2 * BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL, &p->mr), 0);
 	for (unsigned i = 0; i < QPS; i++) {
 		struct uroce_qp_init init = { .send_cq = p->cq, .recv_cq = p->cq, .cap = { DEPTH, DEPTH, 8, 8, 128 } };
 		assert_int_equal(uroce_qp_create(p->pd, &init, &p->qp[i]), 0);
@@ -134,10 +134,18 @@ static void post_anything(struct party *p, struct rng *r)
 	struct uroce_wc wc[16];
 	for (unsigned i = 0; i < 8; i++)
 		sge[i] = (struct uroce_sge){ (uintptr_t)p->memory + rng_below(r, BYTES), (uint32_t)rng_below(r, 1000), uroce_mr_lkey(p->mr) };
-	struct uroce_send_wr wr = { .sg_list = sge, .num_sge = 1 + (uint32_t)rng_below(r, 8), .opcode = (enum uroce_opcode)rng_below(r, UROCE_OP_COMPARE_SWAP), .flags = UROCE_SEND_SIGNALED,
+	struct uroce_send_wr wr = { .sg_list = sge, .num_sge = 1 + (uint32_t)rng_below(r, 8), .opcode = (enum uroce_opcode)rng_below(r, UROCE_OP_FLUSH + 1), .flags = UROCE_SEND_SIGNALED,
 		.remote_addr = (uintptr_t)p->memory + rng_below(r, BYTES), .rkey = uroce_mr_rkey(p->mr) };
 	struct uroce_recv_wr recv = { .sg_list = sge, .num_sge = 8 };
 	unsigned q = (unsigned)rng_below(r, QPS);
+	if (wr.opcode == UROCE_OP_FLUSH) {
+		wr.num_sge = 0;
+		wr.flush = (struct uroce_flush){ (uint32_t)rng_below(r, BYTES), UROCE_FLUSH_GLOBAL, (enum uroce_flush_level)rng_below(r, 2) };
+	} else if (wr.opcode > UROCE_OP_READ) { /* 8 bytes, at a multiple of 8 */
+		wr.num_sge = 1;
+		sge[0].len = 8;
+		wr.remote_addr &= ~UINT64_C(7);
+	}
 	uroce_post_recv(p->qp[q ^ 1], &recv, 1);
 	uroce_post_send(p->qp[q], &wr, 1);
 	uroce_cq_poll(p->cq, wc, 16);

@@ -123,6 +123,30 @@ static void test_atomic_layout(void **state)
 	close_qp(&x);
 }
 
+static void test_atomic_write_and_flush_layout(void **state)
+{
+	uint64_t value = 0x0807060504030201, v;
+	const struct uroce_sge sge = { (uintptr_t)&value, 8, 0xa1a2a3a4 };
+	struct fixture x = open_qp(usual, false, 0, 0);
+	struct uroce_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_ATOMIC_WRITE, .remote_addr = 0x1008, .rkey = 5 };
+	const uint8_t *slot = post_one(&x, &wr);
+	assert_int_equal(slot[8], ABI_OP_ATOMIC_WRITE);
+	assert_int_equal(((const struct abi_send_wqe *)slot)->num_sge, 1);
+	assert_memory_equal(slot + ABI_WQE_BODY, &sge, 16);
+	wr.flags = UROCE_SEND_INLINE;
+	slot = post_one(&x, &wr);
+	assert_int_equal(((const struct abi_send_wqe *)slot)->inline_len, 8);
+	memcpy(&v, slot + ABI_WQE_BODY, 8);
+	assert_true(v == value);
+	wr = (struct uroce_send_wr){ .opcode = UROCE_OP_FLUSH, .remote_addr = 0x1009, .rkey = 6, .flush = { 0x44332211, UROCE_FLUSH_GLOBAL | UROCE_FLUSH_PERSISTENT, UROCE_FLUSH_MR } };
+	slot = post_one(&x, &wr);
+	assert_int_equal(slot[8], ABI_OP_FLUSH);
+	assert_int_equal(((const struct abi_send_wqe *)slot)->num_sge, 0);
+	assert_int_equal(((const struct abi_send_wqe *)slot)->remote_addr, 0x1009);
+	assert_memory_equal(slot + ABI_WQE_BODY, "\x11\x22\x33\x44\3\1\0\0", 8);
+	close_qp(&x);
+}
+
 static void test_inline(void **state)
 {
 	uint8_t data[64], want[64];
@@ -387,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_send_layout),
 		cmocka_unit_test(test_opcodes_and_flags),
 		cmocka_unit_test(test_atomic_layout),
+		cmocka_unit_test(test_atomic_write_and_flush_layout),
 		cmocka_unit_test(test_inline),
 		cmocka_unit_test(test_recv_layout),
 		cmocka_unit_test(test_signal_all),

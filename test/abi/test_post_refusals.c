@@ -88,7 +88,7 @@ static void test_refused_sends(void **state)
 		struct uroce_send_wr wr;
 		const char *says;
 	} rows[] = {
-		{ { .opcode = (enum uroce_opcode)ABI_OP_COUNT }, "opcode 7" },
+		{ { .opcode = (enum uroce_opcode)ABI_OP_COUNT }, "opcode 9" },
 		{ { .opcode = (enum uroce_opcode) - 1 }, "opcode" },
 		{ { .opcode = UROCE_OP_SEND, .flags = 1 << 4 }, "flags 0x10" },
 		{ { .opcode = UROCE_OP_SEND, .flags = 0x80000001 }, "flags" },
@@ -103,6 +103,16 @@ static void test_refused_sends(void **state)
 		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = halves, .num_sge = 2 }, "one of 8" },
 		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = halves, .num_sge = 1 }, "one of 8" },
 		{ { .opcode = UROCE_OP_FETCH_ADD, .sg_list = word8, .num_sge = 1, .remote_addr = 0x1004 }, "multiple of 8" },
+		{ { .opcode = UROCE_OP_ATOMIC_WRITE, .sg_list = word8, .num_sge = 0 }, "one of 8" },
+		{ { .opcode = UROCE_OP_ATOMIC_WRITE, .sg_list = halves, .num_sge = 2, .flags = UROCE_SEND_INLINE }, "one of 8" },
+		{ { .opcode = UROCE_OP_ATOMIC_WRITE, .sg_list = word8, .num_sge = 1, .remote_addr = 0x1004 }, "multiple of 8" },
+		{ { .opcode = UROCE_OP_FLUSH, .flags = UROCE_SEND_INLINE, .flush = { 8, 1, UROCE_FLUSH_RANGE } }, "cannot be inline" },
+		{ { .opcode = UROCE_OP_FLUSH, .sg_list = word8, .num_sge = 1, .flush = { 8, 1, UROCE_FLUSH_RANGE } }, "takes none" },
+		{ { .opcode = UROCE_OP_FLUSH, .flush = { 0x80000001, 1, UROCE_FLUSH_RANGE } }, "the most is 2147483648" },
+		{ { .opcode = UROCE_OP_FLUSH, .flush = { 8, 0, UROCE_FLUSH_RANGE } }, "placement 0x0" },
+		{ { .opcode = UROCE_OP_FLUSH, .flush = { 8, 0x101, UROCE_FLUSH_RANGE } }, "placement 0x101" },
+		{ { .opcode = UROCE_OP_FLUSH, .flush = { 8, 1, (enum uroce_flush_level)2 } }, "level 2" },
+		{ { .opcode = UROCE_OP_FLUSH, .flush = { 8, 1, (enum uroce_flush_level) - 1 } }, "level 4294967295" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = sges, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "created for 64" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = wrapping, .num_sge = 3, .flags = UROCE_SEND_INLINE }, "created for 64" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = huge, .num_sge = 2 }, "2147483649 bytes, the most is 2147483648" },
@@ -152,9 +162,11 @@ static void test_accepted_limits(void **state)
 		{ .opcode = UROCE_OP_READ },
 		{ .opcode = UROCE_OP_SEND, .flags = 15, .sg_list = &inline_sge, .num_sge = 1 },
 		{ .opcode = UROCE_OP_FETCH_ADD, .sg_list = word8, .num_sge = 1, .remote_addr = UINT64_MAX - 7 },
+		{ .opcode = UROCE_OP_ATOMIC_WRITE, .sg_list = word8, .num_sge = 1, .remote_addr = UINT64_MAX - 7 },
+		{ .opcode = UROCE_OP_FLUSH, .flush = { 0x80000000, 3, UROCE_FLUSH_MR } },
 	};
 	struct fixture x = open_qp(usual, false, 0, 0);
-	assert_int_equal(uroce_post_send(x.qp, rows, 6), 6);
+	assert_int_equal(uroce_post_send(x.qp, rows, 8), 8);
 	close_qp(&x);
 }
 

@@ -190,7 +190,7 @@ static void test_connect(void **state)
 	assert_int_equal(req[0].modify_qp.attr.port_num, 1);
 	assert_int_equal(req[0].modify_qp.attr.pkey_index, 0);
 	assert_int_equal(req[0].modify_qp.attr.access,
-		UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC);
+		UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL);
 	assert_int_equal(req[1].modify_qp.mask, RTR_MASK);
 	assert_int_equal(req[1].modify_qp.attr.state, ABI_QP_RTR);
 	assert_int_equal(req[1].modify_qp.attr.path_mtu, ABI_MTU_512); /* the lesser one */

@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define BURST_MAX 8u
 
 #define AHS 4u
+#define ACCESS_ALL (15 | UROCE_ACCESS_FLUSH_GLOBAL)
 
 enum { MR_MAIN, MR_READONLY, MR_LOCAL, MR_FOREIGN, MR_COUNT };
 
@@ -125,7 +126,7 @@ static void open_core(struct world *w)
 
 static void open_memory(struct world *w)
 {
-	static const uint32_t access[MR_COUNT] = { 15, UROCE_ACCESS_REMOTE_READ, UROCE_ACCESS_LOCAL_WRITE, 15 };
+	static const uint32_t access[MR_COUNT] = { ACCESS_ALL, UROCE_ACCESS_REMOTE_READ, UROCE_ACCESS_LOCAL_WRITE, ACCESS_ALL };
 	w->memory = aligned_alloc(64, MEMORY_BYTES);
 	check_true(w->memory, "there is memory");
 	memset(w->memory, 0x3c, MEMORY_BYTES);
@@ -143,7 +144,7 @@ static const struct {
 	uint8_t first_opcode, opcodes, last_operation;
 } services[] = {
 	[UROCE_RC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
-		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 24, UROCE_OP_FETCH_ADD },
+		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 30, UROCE_OP_FLUSH },
 	[UROCE_UC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_SQ_PSN, 0x20, 12, UROCE_OP_WRITE_WITH_IMM },
 	[UROCE_UD] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_QKEY, 0, UROCE_QP_SQ_PSN, 0x64, 2, UROCE_OP_SEND_WITH_IMM },
 };
@@ -156,7 +157,7 @@ static void connect_qp(struct world *w, struct side *s)
 	struct gid peer;
 	gid_parse("10.0.0.2", &peer);
 	struct uroce_qp_attr attr = {
-		.state = UROCE_QP_INIT, .port_num = 1, .access = 15, .path_mtu = MTU, .dest_qpn = 0x777, .rq_psn = 0xfffff0, .sq_psn = 0xfffff8, .max_dest_rd_atomic = a & 3, .max_rd_atomic = a >> 2 & 3,
+		.state = UROCE_QP_INIT, .port_num = 1, .access = ACCESS_ALL, .path_mtu = MTU, .dest_qpn = 0x777, .rq_psn = 0xfffff0, .sq_psn = 0xfffff8, .max_dest_rd_atomic = a & 3, .max_rd_atomic = a >> 2 & 3,
 		.min_rnr_timer = 1, .timeout = a >> 4 & 7, .retry_cnt = b & 3, .rnr_retry = b >> 2 & 7,
 	};
 	memcpy(attr.av.dgid.raw, peer.b, 16);
@@ -257,6 +258,10 @@ static void hand_over(struct world *w)
 
 static uint8_t *write_extensions(struct world *w, const struct opcode *op, uint32_t payload, uint8_t *at)
 {
+	if (op->flags & OPCODE_FETH) {
+		uint8_t b = take(w);
+		at = feth_write(at, &(struct feth){ b & 0xf, b >> 4 });
+	}
 	if (op->flags & OPCODE_RETH) {
 		uint64_t va = pick_va(w);
 		uint32_t key = pick_key(w, w->rkey);
@@ -333,6 +338,10 @@ static void step_send(struct world *w, struct side *s)
 		sge[0].len = 8;
 		sge[0].lkey = w->lkey[op & 0x80 ? MR_READONLY : MR_MAIN];
 		wr.num_sge = 1;
+	}
+	if (wr.opcode == UROCE_OP_FLUSH) {
+		wr.num_sge = 0;
+		wr.flush = (struct uroce_flush){ op, flags >> 4 & 3, flags >> 6 & 1 };
 	}
 	if (s->service == UROCE_UD) {
 		uint8_t to = take(w);

@@ -70,7 +70,7 @@ static void check_responder(const struct qp *q)
 	for (uint32_t i = 0; i < r->room && r->record; i++) {
 		const struct replay_record *rec = &r->record[i];
 		pending += rec->is_pending;
-		if (rec->is_pending && !rec->is_atomic)
+		if (rec->is_pending && !replay_is_atomic(rec))
 			check_true(rec->next < rec->psns && rec->from <= rec->next, "an answer that is due has something left");
 	}
 	check_true(pending == r->pending && !r->due == !pending && (!r->due || r->due->is_pending), "answers that are due are counted");

@@ -72,7 +72,7 @@ static void put_send(const struct end *e, uint32_t index, struct batch *b, uint3
 	bool is_local = s->is_mistaken && e->plan->mistake == MISTAKE_LOCAL_KEY;
 	b->send[i] = (struct uroce_send_wr){
 		.wr_id = end_wr_id(false, index), .sg_list = b->sge[i], .num_sge = s->pieces, .opcode = s->opcode, .flags = s->flags, .imm = s->imm, .remote_addr = e->peer->target_iova + s->remote_offset,
-		.rkey = e->peer->target_rkey, .compare_add = s->compare_add, .swap = s->swap,
+		.rkey = e->peer->target_rkey, .compare_add = s->compare_add, .swap = s->swap, .flush = s->flush,
 	};
 	b->send[i].ah = e->ah;
 	b->send[i].remote_qpn = e->peer_qpn;

@@ -14,11 +14,12 @@
 static const enum uroce_wc_opcode wc_opcodes[] = {
 	[UROCE_OP_SEND] = UROCE_WC_SEND, [UROCE_OP_SEND_WITH_IMM] = UROCE_WC_SEND, [UROCE_OP_WRITE] = UROCE_WC_WRITE, [UROCE_OP_WRITE_WITH_IMM] = UROCE_WC_WRITE, [UROCE_OP_READ] = UROCE_WC_READ,
 	[UROCE_OP_COMPARE_SWAP] = UROCE_WC_COMPARE_SWAP, [UROCE_OP_FETCH_ADD] = UROCE_WC_FETCH_ADD,
+	[UROCE_OP_ATOMIC_WRITE] = UROCE_WC_ATOMIC_WRITE, [UROCE_OP_FLUSH] = UROCE_WC_FLUSH,
 };
 
-static bool has_response(const struct step *s)
+static bool brings_bytes(const struct step *s)
 {
-	return s->opcode >= UROCE_OP_READ;
+	return s->opcode == UROCE_OP_READ || s->opcode == UROCE_OP_COMPARE_SWAP || s->opcode == UROCE_OP_FETCH_ADD;
 }
 
 static bool is_write(const struct step *s)
@@ -81,10 +82,10 @@ static void check_success(struct end *e, uint32_t index, const struct uroce_wc *
 		FAIL(e, "%s: send %u succeeded, but send %u cannot have (%s)", e->name, index, e->plan->mistake_step, mistake_rows[e->plan->mistake].name);
 	if (wc->opcode != wc_opcodes[s->opcode] || wc->qpn != uroce_qp_num(e->qp))
 		FAIL(e, "%s: send %u completed with opcode %d and QP 0x%x", e->name, index, wc->opcode, wc->qpn);
-	if (has_response(s) && wc->byte_len != s->len)
+	if (brings_bytes(s) && wc->byte_len != s->len)
 		FAIL(e, "%s: send %u completed with byte_len %u, must be %u", e->name, index, wc->byte_len, s->len);
 	for (uint32_t i = e->steps_done; i <= index && i < e->plan->mistake_step; i++) { /* those that it speaks for, too */
-		if (has_response(&e->plan->step[i]))
+		if (brings_bytes(&e->plan->step[i]))
 			compare_pieces(e, "READ or atomic", i, e->plan->step[i].piece, e->plan->step[i].pieces, e->plan->step[i].len);
 		else if (!e->peer->is_gone && e->service == UROCE_RC)
 			compare_target(e, i);
@@ -275,7 +276,7 @@ static void forgive_chance(struct end *e)
 {
 	bool is_vague = mistake_rows[e->plan->mistake].is_vague, is_peer_vague = mistake_rows[e->plan->peer_mistake].is_vague;
 	for (uint32_t i = e->is_gone ? e->steps_done : e->failed_step; i < e->plan->steps && (is_vague || i < e->plan->mistake_step); i++)
-		if (has_response(&e->plan->step[i]))
+		if (brings_bytes(&e->plan->step[i]))
 			forgive(e, e->plan->step[i].piece, e->plan->step[i].pieces);
 	for (uint32_t i = 0; i < e->plan->receives; i++)
 		if (e->plan->receive[i].is_partial || (is_peer_vague && i >= e->receives_good))

@@ -227,7 +227,7 @@ static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC", [U
 
 static void print_step(const struct step *s, uint32_t i)
 {
-	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD" };
+	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD", "AT_WRITE", "FLUSH" };
 	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s\n", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
 		s->flags & UROCE_SEND_INLINE ? " inline" : "", s->flags & UROCE_SEND_SOLICITED ? " solicited" : "", s->garbage ? " garbage" : "", s->is_mistaken ? " MISTAKE" : "", s->remote_offset,
 		s->takes_receive ? " takes a receive" : "");

@@ -52,6 +52,7 @@ struct step {
 	uint32_t len, imm;
 	uint32_t remote_offset;  /* in the peer's target memory */
 	uint64_t compare_add, swap;
+	struct uroce_flush flush;
 	bool takes_receive;
 	uint32_t receive;        /* the peer's receive that it uses up; NO_INDEX: none, or whichever of its pool */
 	uint32_t garbage;        /* not 0: address and key are nonsense, since no byte is named */

@@ -93,7 +93,7 @@ static uint8_t make_source(struct plan_end *e, struct rng *r, uint32_t len, unsi
 
 static const struct kind {
 	unsigned weight;
-	bool has_payload, has_receive, is_remote, is_atomic;
+	bool has_payload, has_receive, is_remote, is_word, is_flush;
 } kinds[] = {
 	[UROCE_OP_SEND] = { 5, true, true, false, false },
 	[UROCE_OP_SEND_WITH_IMM] = { 2, true, true, false, false },
@@ -102,6 +102,8 @@ static const struct kind {
 	[UROCE_OP_READ] = { 4, false, false, true, false },
 	[UROCE_OP_COMPARE_SWAP] = { 2, false, false, true, true },
 	[UROCE_OP_FETCH_ADD] = { 2, false, false, true, true },
+	[UROCE_OP_ATOMIC_WRITE] = { 2, true, false, true, true },
+	[UROCE_OP_FLUSH] = { 2, .is_flush = true },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -150,7 +152,7 @@ static bool resend_read(struct maker *m, struct step *s)
 /* What can be lost has a place of its own, so that nothing else decides what is there. */
 static void choose_target(struct maker *m, struct step *s)
 {
-	if (kinds[s->opcode].is_atomic) {
+	if (kinds[s->opcode].is_word) {
 		s->remote_offset = 8 * (uint32_t)rng_below(m->r, 8);
 	} else if (m->pair->service == UROCE_RC) {
 		s->remote_offset = (uint32_t)rng_below(m->r, m->to->target_bytes - s->len + 1);
@@ -160,14 +162,29 @@ static void choose_target(struct maker *m, struct step *s)
 	}
 }
 
+/* Anywhere in the target: it changes nothing. */
+static void choose_flush(struct maker *m, struct step *s)
+{
+	s->remote_offset = (uint32_t)rng_below(m->r, m->to->target_bytes);
+	s->flush.len = (uint32_t)rng_below(m->r, m->to->target_bytes - s->remote_offset + 1);
+	s->flush.placement = UROCE_FLUSH_GLOBAL;
+	s->flush.level = is_one_in(m->r, 2) ? UROCE_FLUSH_MR : UROCE_FLUSH_RANGE;
+}
+
 static void choose_memory(struct maker *m, struct step *s)
 {
 	const struct kind *k = &kinds[s->opcode];
 	struct rng *r = m->r;
-	bool is_resent = k->has_payload && is_one_in(r, 8) && resend_read(m, s);
+	if (k->is_flush) {
+		choose_flush(m, s);
+		return;
+	}
+	bool is_resent = k->has_payload && !k->is_word && is_one_in(r, 8) && resend_read(m, s);
 	if (!is_resent)
-		s->len = k->is_atomic ? 8 : choose_len(m);
-	if (k->is_atomic)
+		s->len = k->is_word ? 8 : choose_len(m);
+	if (k->is_word && k->has_payload)
+		s->pieces = make_source(m->from, r, 8, 1, s->piece);
+	else if (k->is_word)
 		s->pieces = make_landing(m->from, r, 8, 1, s->piece);
 	else if (!k->has_payload)
 		s->pieces = make_landing(m->from, r, s->len, m->from->cap.max_send_sge, s->piece);
@@ -307,11 +324,11 @@ static void apply(struct step *s, struct plan_end *from, struct plan_end *to, st
 	uint8_t *bytes = malloc(LEN_MAX + 1);
 	if (!bytes)
 		abort();
-	if (kinds[s->opcode].is_atomic) {
+	if (kinds[s->opcode].is_word && !kinds[s->opcode].has_payload) {
 		apply_atomic(s, from, to, r);
 	} else if (s->opcode == UROCE_OP_READ) {
 		scatter(from->image_local, s->piece, s->pieces, to->image_target + s->remote_offset, s->len);
-	} else {
+	} else if (!kinds[s->opcode].is_flush) {
 		gather(from->image_local, s->piece, s->pieces, bytes);
 		if (kinds[s->opcode].is_remote)
 			memcpy(to->image_target + s->remote_offset, bytes, s->len);
@@ -336,7 +353,7 @@ static void make_images(struct plan_end *e)
 static bool has_last_word(const struct plan_end *e, uint32_t i)
 {
 	const struct step *s = &e->step[i];
-	if (s->opcode != UROCE_OP_WRITE && s->opcode != UROCE_OP_WRITE_WITH_IMM)
+	if (!kinds[s->opcode].is_remote || !kinds[s->opcode].has_payload)
 		return false;
 	for (uint32_t j = i + 1; j < e->steps; j++) {
 		const struct step *t = &e->step[j];

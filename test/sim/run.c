@@ -14,6 +14,7 @@
 #define MOMENTS_MAX 20000000u
 #define SETTLE_NS 5000000u
 #define START_NS 1000000u
+#define REMOTE_RIGHTS (UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL)
 
 struct run {
 	const struct plan *plan;
@@ -125,7 +126,7 @@ static void add_memory(struct run *r, struct end *e)
 	must(r, uroce_mr_register_iova(pd, e->local, p->source_bytes, e->local_iova, 0, &e->source), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->target_memory, p->target_bytes, e->target_iova,
-		UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC, &e->target), "MR", e->name);
+		UROCE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS, &e->target), "MR", e->name);
 	if (p->pool.buffers)
 		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool, false), "MR", e->name);
 	e->target_rkey = e->target ? uroce_mr_rkey(e->target) : 0;
@@ -138,7 +139,7 @@ static void add_end(struct run *r, unsigned pair, unsigned side)
 	struct actor *a = &r->actor[p->host][p->context];
 	enum uroce_service service = r->plan->pair[pair].service;
 	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all };
-	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .qkey = p->attr.qkey, .port_num = 1, .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC };
+	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .qkey = p->attr.qkey, .port_num = 1, .access = REMOTE_RIGHTS };
 	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .service = service, .failed_step = NO_INDEX };
 	snprintf(e->name, sizeof(e->name), "connection %u side %u", pair, side);
 	a->end[a->ends++] = e;

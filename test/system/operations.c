@@ -18,6 +18,7 @@ enum { SENT = 1, RECEIVED = 2 };
 static const struct operation {
 	enum uroce_opcode opcode;
 	bool takes_receive, is_atomic;
+	uint32_t len; /* 0: any */
 } operations[] = {
 	{ UROCE_OP_SEND, true, false },
 	{ UROCE_OP_SEND_WITH_IMM, true, false },
@@ -26,6 +27,7 @@ static const struct operation {
 	{ UROCE_OP_READ, false, false },
 	{ UROCE_OP_FETCH_ADD, false, true },
 	{ UROCE_OP_COMPARE_SWAP, false, true },
+	{ UROCE_OP_ATOMIC_WRITE, false, false, 8 },
 };
 
 /* What one side has while it runs. */
@@ -125,7 +127,7 @@ struct side_card operations_run(struct side *s, int fd, unsigned me, uint32_t pa
 	CHECK(!uroce_qp_connect(s->qp, &s->endpoint, &r.theirs.endpoint, &attr, UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT));
 	for (unsigned i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 		for (unsigned j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
-			do_operation(&r, &operations[i], sizes[j]);
+			do_operation(&r, &operations[i], operations[i].len ? operations[i].len : sizes[j]);
 	CHECK(!uroce_mr_deregister(r.mr));
 	return r.theirs;
 }

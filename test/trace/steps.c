@@ -19,12 +19,12 @@ static const struct name statuses[] = {
 	{ "REM_OP_ERR", UROCE_WC_REM_OP_ERR }, { "RETRY_EXC_ERR", UROCE_WC_RETRY_EXC_ERR }, { "RNR_RETRY_EXC_ERR", UROCE_WC_RNR_RETRY_EXC_ERR }, { "FATAL_ERR", UROCE_WC_FATAL_ERR }, { NULL, 0 },
 };
 static const struct name wc_opcodes[] = {
-	{ "SEND", UROCE_WC_SEND }, { "WRITE", UROCE_WC_WRITE }, { "READ", UROCE_WC_READ }, { "COMPARE_SWAP", UROCE_WC_COMPARE_SWAP }, { "FETCH_ADD", UROCE_WC_FETCH_ADD }, { "RECV", UROCE_WC_RECV },
-	{ "RECV_WRITE_WITH_IMM", UROCE_WC_RECV_WRITE_WITH_IMM }, { NULL, 0 },
+	{ "SEND", UROCE_WC_SEND }, { "WRITE", UROCE_WC_WRITE }, { "READ", UROCE_WC_READ }, { "COMPARE_SWAP", UROCE_WC_COMPARE_SWAP }, { "FETCH_ADD", UROCE_WC_FETCH_ADD },
+	{ "ATOMIC_WRITE", UROCE_WC_ATOMIC_WRITE }, { "FLUSH", UROCE_WC_FLUSH }, { "RECV", UROCE_WC_RECV }, { "RECV_WRITE_WITH_IMM", UROCE_WC_RECV_WRITE_WITH_IMM }, { NULL, 0 },
 };
 static const struct name opcodes[] = {
 	{ "SEND", UROCE_OP_SEND }, { "SEND_IMM", UROCE_OP_SEND_WITH_IMM }, { "WRITE", UROCE_OP_WRITE }, { "WRITE_IMM", UROCE_OP_WRITE_WITH_IMM }, { "READ", UROCE_OP_READ },
-	{ "COMPARE_SWAP", UROCE_OP_COMPARE_SWAP }, { "FETCH_ADD", UROCE_OP_FETCH_ADD }, { NULL, 0 },
+	{ "COMPARE_SWAP", UROCE_OP_COMPARE_SWAP }, { "FETCH_ADD", UROCE_OP_FETCH_ADD }, { "ATOMIC_WRITE", UROCE_OP_ATOMIC_WRITE }, { "FLUSH", UROCE_OP_FLUSH }, { NULL, 0 },
 };
 static const struct name events[] = {
 	{ "CQ_ERR", UROCE_EVENT_CQ_ERR }, { "QP_FATAL", UROCE_EVENT_QP_FATAL }, { "QP_REQ_ERR", UROCE_EVENT_QP_REQ_ERR }, { "QP_ACCESS_ERR", UROCE_EVENT_QP_ACCESS_ERR },
@@ -131,6 +131,8 @@ static void do_post(struct world *w, struct line *l)
 	wr.rkey = (uint32_t)line_number(l, "rkey", 0x1234);
 	wr.compare_add = line_number(l, is_cas ? "compare" : "add", 0);
 	wr.swap = line_number(l, "swap", 0);
+	if (wr.opcode == UROCE_OP_FLUSH)
+		wr.flush = (struct uroce_flush){ (uint32_t)line_number(l, "dlen", 0), (uint32_t)line_number(l, "place", UROCE_FLUSH_GLOBAL), (enum uroce_flush_level)line_number(l, "sel", UROCE_FLUSH_RANGE) };
 	if (w->service == UROCE_UD) {
 		const char *ah = line_text(l, "ah");
 		wr.ah = *world_ah(w, ah ? ah : "peer");

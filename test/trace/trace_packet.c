@@ -90,6 +90,10 @@ static uint8_t *write_extensions(const struct world *w, struct line *l, const st
 	uint64_t va = va_word(l, "va", MEMORY_VA);
 	if (op->flags & OPCODE_DETH)
 		at = deth_write(at, (uint32_t)line_number(l, "qkey", QKEY), (uint32_t)line_number(l, "sqpn", PEER_QPN));
+	if (op->flags & OPCODE_FETH) {
+		struct feth f = { (uint8_t)line_number(l, "place", FLUSH_GLOBAL), (uint8_t)line_number(l, "sel", FLUSH_RANGE) };
+		at = feth_write(at, &f);
+	}
 	if (op->flags & OPCODE_RETH)
 		at = reth_write(at, va, rkey, (uint32_t)line_number(l, "dlen", len));
 	if (op->flags & OPCODE_AETH)
@@ -209,6 +213,10 @@ void packet_match(struct world *w, struct line *l, uint32_t len)
 		compare(l, "qkey", p.deth.qkey);
 		if (p.deth.src_qpn != w->qpn)
 			fail("it says that it is from QP 0x%x", p.deth.src_qpn);
+	}
+	if (p.op->flags & OPCODE_FETH) {
+		compare(l, "place", p.feth.placement);
+		compare(l, "sel", p.feth.selectivity);
 	}
 	if (p.op->flags & OPCODE_RETH) {
 		compare(l, "va", p.reth.va);

@@ -91,7 +91,7 @@ static void open_core(struct world *w, struct line *l)
 
 static void register_memory(struct world *w)
 {
-	static const uint32_t access[MR_COUNT] = { 15, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ, 15 };
+	static const uint32_t access[MR_COUNT] = { ACCESS_ALL, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ, ACCESS_ALL };
 	w->memory = aligned_alloc(4096, MEMORY_BYTES);
 	if (!w->memory)
 		abort();
@@ -136,7 +136,7 @@ static void connect_qp(struct world *w, struct line *l)
 	struct gid peer;
 	gid_parse(world_address(w, 1), &peer);
 	struct uroce_qp_attr a = {
-		.state = UROCE_QP_INIT, .port_num = 1, .access = (uint32_t)line_number(l, "access", 15), .path_mtu = (uint32_t)line_number(l, "mtu", 1024), .dest_qpn = PEER_QPN,
+		.state = UROCE_QP_INIT, .port_num = 1, .access = (uint32_t)line_number(l, "access", ACCESS_ALL), .path_mtu = (uint32_t)line_number(l, "mtu", 1024), .dest_qpn = PEER_QPN,
 		.rq_psn = (uint32_t)line_number(l, "rq_psn", 500), .sq_psn = (uint32_t)line_number(l, "sq_psn", 100), .max_dest_rd_atomic = (uint8_t)line_number(l, "dest_rd", 4),
 		.max_rd_atomic = (uint8_t)line_number(l, "rd", 4), .min_rnr_timer = (uint8_t)line_number(l, "rnr_timer", 12), .timeout = (uint8_t)line_number(l, "timeout", 14),
 		.qkey = (uint32_t)line_number(l, "qkey", QKEY), .retry_cnt = (uint8_t)line_number(l, "retry_cnt", 3), .rnr_retry = (uint8_t)line_number(l, "rnr_retry", 3),

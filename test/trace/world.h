@@ -19,6 +19,8 @@
 /* Where datagrams can be sent; `foreign` is of another PD. */
 enum { AH_PEER, AH_SELF, AH_FOREIGN, AH_COUNT };
 
+#define ACCESS_ALL (UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL)
+
 /* All name the same memory. */
 enum { MR_MAIN, MR_LOCAL, MR_READONLY, MR_FOREIGN, MR_COUNT };
 

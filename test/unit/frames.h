@@ -16,6 +16,7 @@ enum {
 	FRAME_TOS = 0x6a, FRAME_TTL = 63, FRAME_FLOW = 0x54321, FRAME_UDP_PORT = 0xd00d,
 };
 static const uint8_t frame_dmac[6] = { 0x52, 0x54, 0, 0, 0, 2 }, frame_smac[6] = { 0x52, 0x54, 0, 0, 0, 1 };
+static const struct feth frame_feth = { 0xa, 3 };
 static const struct reth frame_reth = { 0x0102030405060708, 0x11223344, 0x55667788 };
 static const struct atomic_eth frame_atomic = { 0x1112131415161718, 0x99aabbcc, 0x2122232425262728, 0x3132333435363738 };
 static const uint64_t frame_original = 0x4142434445464748;
@@ -47,6 +48,8 @@ static inline uint8_t *frame_extensions(uint8_t *at, const struct opcode *op)
 		at = deth_write(at, frame_qkey, FRAME_SRC_QPN);
 	if (op->flags & OPCODE_XRCETH)
 		at = ieth_write(at, 0x00777777);
+	if (op->flags & OPCODE_FETH)
+		at = feth_write(at, &frame_feth);
 	if (op->flags & OPCODE_RETH)
 		at = reth_write(at, frame_reth.va, frame_reth.rkey, frame_reth.len);
 	if (op->flags & OPCODE_AETH)

@@ -139,6 +139,8 @@ static void test_extension_bytes(void **state)
 	assert_memory_equal(at, "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20", 16);
 	atomic_eth_write(at, &(struct atomic_eth){ 0x0102030405060708, 0x090a0b0c, 0x1112131415161718, 0x2122232425262728 });
 	assert_memory_equal(at, "\1\2\3\4\5\6\7\10\11\12\13\14\x11\x12\x13\x14\x15\x16\x17\x18\x21\x22\x23\x24\x25\x26\x27\x28", 28);
+	feth_write(at, &(struct feth){ FLUSH_PERSISTENT, FLUSH_WHOLE_MR });
+	assert_memory_equal(at, "\0\0\0\x12", 4);
 	deth_write(at, 0x80010000, 0x123456);
 	assert_memory_equal(at, "\x80\1\0\0\0\x12\x34\x56", 8);
 	atomic_ack_write(at, 0x0102030405060708);

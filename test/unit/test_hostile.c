@@ -152,6 +152,20 @@ static void test_wqes_that_cannot_be(void **state)
 		{ { .opcode = ABI_OP_WRITE, .num_sge = 2, .sge = { { 0, UINT32_MAX, 1 }, { 0, UINT32_MAX, 1 } } }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
 		{ { .opcode = ABI_OP_FETCH_ADD, .num_sge = 2 }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT }, /* one slot has room for one */
 		{ { .opcode = ABI_OP_FETCH_ADD, .num_sge = 0 }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .num_sge = 0 }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .num_sge = 2, .sge = { { 0, 4, 1 }, { 8, 4, 1 } } }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .num_sge = 1, .sge = { { 0, UINT32_MAX, 1 } } }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .flags = ABI_SEND_INLINE, .inline_len = 16 }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .flags = ABI_SEND_INLINE, .inline_len = UINT32_MAX }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_INLINE },
+		{ { .opcode = ABI_OP_ATOMIC_WRITE, .flags = ABI_SEND_INLINE, .inline_len = 8, .remote_addr = 4 }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_ALIGNMENT },
+		{ { .opcode = ABI_OP_FLUSH, .num_sge = 1, .flush = { 8, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_FLUSH, .num_sge = 65535, .flush = { 8, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT },
+		{ { .opcode = ABI_OP_FLUSH, .flags = ABI_SEND_INLINE, .inline_len = 8, .flush = { 8, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_INLINE },
+		{ { .opcode = ABI_OP_FLUSH, .flush = { 0x80000001, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH },
+		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, 0, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
+		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, 0x81, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
+		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, ABI_FLUSH_GLOBAL, ABI_FLUSH_SELECTIVITIES, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
+		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, ABI_FLUSH_GLOBAL, 255, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fixture x;

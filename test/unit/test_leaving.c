@@ -85,14 +85,18 @@ static void run(struct world *w, unsigned rounds)
 /* A message of some packets, of any kind. */
 static void post(struct world *w, struct party *p, unsigned i, const struct raw_memory *to)
 {
-	static const uint8_t ops[] = { ABI_OP_SEND, ABI_OP_WRITE, ABI_OP_READ, ABI_OP_FETCH_ADD };
-	struct abi_send_wqe s = { .opcode = ops[rng_below(&w->rng, 4)], .flags = ABI_SEND_SIGNALED, .num_sge = 1, .rkey = to->key };
+	static const uint8_t ops[] = { ABI_OP_SEND, ABI_OP_WRITE, ABI_OP_READ, ABI_OP_FETCH_ADD, ABI_OP_ATOMIC_WRITE, ABI_OP_FLUSH };
+	struct abi_send_wqe s = { .opcode = ops[rng_below(&w->rng, 6)], .flags = ABI_SEND_SIGNALED, .num_sge = 1, .rkey = to->key };
 	struct raw_qp *q = &p->qp[i];
 	struct abi_sge sge = { 0, 1 + (uint32_t)rng_below(&w->rng, 60000), p->m.key };
 	if (s.opcode == ABI_OP_FETCH_ADD) {
 		sge.len = 8;
 		s.atomic.sge = sge;
+	} else if (s.opcode == ABI_OP_FLUSH) {
+		s.num_sge = 0;
+		s.flush = (struct abi_flush){ sge.len, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 };
 	} else {
+		sge.len = s.opcode == ABI_OP_ATOMIC_WRITE ? 8 : sge.len;
 		s.sge[0] = sge;
 	}
 	if (q->sq.tail - atomic_load(&q->sq.ring->engine_index) < q->sq.n) {
@@ -250,10 +254,12 @@ static void run_memory_world(struct memory_world *w, unsigned rounds)
 static void post_three(struct memory_world *w, uint8_t opcode)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		struct abi_send_wqe s = { .wr_id = i, .opcode = opcode, .flags = ABI_SEND_SIGNALED, .num_sge = 1, .rkey = w->remote.key };
-		struct abi_sge sge = { 0, opcode == ABI_OP_FETCH_ADD ? 8 : BYTES, w->local.key };
+		struct abi_send_wqe s = { .wr_id = i, .opcode = opcode, .flags = ABI_SEND_SIGNALED, .num_sge = opcode != ABI_OP_FLUSH, .rkey = w->remote.key };
+		struct abi_sge sge = { 0, opcode == ABI_OP_FETCH_ADD || opcode == ABI_OP_ATOMIC_WRITE ? 8 : BYTES, w->local.key };
 		if (opcode == ABI_OP_FETCH_ADD)
 			s.atomic.sge = sge;
+		else if (opcode == ABI_OP_FLUSH)
+			s.flush = (struct abi_flush){ BYTES, ABI_FLUSH_GLOBAL, ABI_FLUSH_RANGE, 0 };
 		else
 			s.sge[0] = sge;
 		if (opcode == ABI_OP_SEND)
@@ -307,6 +313,7 @@ static void test_memory_goes_while_wrs_name_it(void **state)
 	} rows[] = {
 		{ ABI_OP_SEND, false, ABI_WC_LOC_PROT_ERR }, { ABI_OP_SEND, true, ABI_WC_REM_OP_ERR }, { ABI_OP_WRITE, false, ABI_WC_LOC_PROT_ERR }, { ABI_OP_WRITE, true, ABI_WC_REM_ACCESS_ERR },
 		{ ABI_OP_READ, false, ABI_WC_LOC_PROT_ERR }, { ABI_OP_READ, true, ABI_WC_REM_ACCESS_ERR }, { ABI_OP_FETCH_ADD, false, ABI_WC_LOC_PROT_ERR }, { ABI_OP_FETCH_ADD, true, ABI_WC_REM_ACCESS_ERR },
+		{ ABI_OP_ATOMIC_WRITE, false, ABI_WC_LOC_PROT_ERR }, { ABI_OP_ATOMIC_WRITE, true, ABI_WC_REM_ACCESS_ERR }, { ABI_OP_FLUSH, true, ABI_WC_REM_ACCESS_ERR },
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned done = 0, failed = 0;

@@ -85,14 +85,15 @@ static void test_registration_refuses_unsound_access(void **state)
 {
 	struct mr_table *t = make_table(64);
 	struct mr *mr;
-	for (uint32_t access = 0; access < 64; access++) {
+	for (uint32_t access = 0; access < MEM_FLUSH_PERSISTENT; access++) {
 		bool is_remote = access & (MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC);
-		bool is_sound = access <= MEM_ACCESS_ALL && (!is_remote || (access & MEM_LOCAL_WRITE));
+		bool is_sound = !(access & ~RIGHTS_ALL) && (!is_remote || (access & MEM_LOCAL_WRITE));
 		uint32_t refs = pd.refs;
 		assert_int_equal(mr_register(t, &pd, memory, 0, 64, access, MR_DIRECT, &mr), is_sound ? 0 : -EINVAL);
 		assert_int_equal(pd.refs, refs + is_sound);
 	}
 	assert_int_equal(mr_register(t, &pd, memory, 0, 64, 1u << 31, MR_DIRECT, &mr), -EINVAL);
+	assert_int_equal(mr_register(t, &pd, memory, 0, 64, RIGHTS_ALL | MEM_FLUSH_PERSISTENT, MR_DIRECT, &mr), -EOPNOTSUPP);
 	mr_table_free(t);
 }
 

@@ -39,6 +39,8 @@ static void check_fields(const struct packet *p, const struct opcode *op)
 	assert_memory_equal(p->smac, frame_smac, 6);
 	assert_memory_equal(p->dmac, frame_dmac, 6);
 	assert_false(p->is_multicast);
+	if (op->flags & OPCODE_FETH)
+		assert_true(p->feth.placement == frame_feth.placement && p->feth.selectivity == frame_feth.selectivity);
 	if (op->flags & OPCODE_RETH)
 		assert_true(p->reth.va == frame_reth.va && p->reth.rkey == frame_reth.rkey && p->reth.len == frame_reth.len);
 	if (op->flags & OPCODE_AETH)

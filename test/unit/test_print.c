@@ -31,6 +31,9 @@ static const struct row {
 	{ 0x13, 4, VLAN_NONE, 0,
 	  "10.1.2.3 > 10.4.5.6 RC COMPARE SWAP qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
 	  "va 0x1112131415161718 rkey 0x99aabbcc swap/add 0x2122232425262728 compare 0x3132333435363738" },
+	{ 0x1c, 4, VLAN_NONE, 0,
+	  "10.1.2.3 > 10.4.5.6 RC FLUSH qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
+	  "place 0xa of reserved va 0x102030405060708 rkey 0x11223344 len 1432778632" },
 	{ 0x12, 4, VLAN_NONE, 0,
 	  "10.1.2.3 > 10.4.5.6 RC ATOMIC ACKNOWLEDGE qpn 0xabcdef psn 0x123456 pkey 0x7ffe ackreq solicited "
 	  "ack credits 31 (0x1f) msn 6636321 original 0x4142434445464748" },
