@@ -19,16 +19,21 @@
 #include "gid.h"
 #include "random.h"
 
-enum { BYTES = 10000, QPS = 4, DEPTH = 16, SECONDS = 4 };
+enum { BYTES = 10000, QPS = 6, DEPTH = 16, SECONDS = 4 };
 
 struct party {
 	struct uroce_context *ctx;
 	struct uroce_pd *pd;
 	struct uroce_cq *cq;
 	struct uroce_mr *mr;
+	struct uroce_srq *srq;
+	struct uroce_ah *ah; /* to ourselves */
 	struct uroce_qp *qp[QPS];
 	uint8_t *memory;
 };
+
+/* Of its QPs; each is connected with its neighbour. The second one of a pair of UC and UD takes from the SRQ. */
+static const enum uroce_service honest_services[QPS] = { UROCE_RC }, hostile_services[QPS] = { UROCE_RC, UROCE_RC, UROCE_UC, UROCE_UC, UROCE_UD, UROCE_UD };
 
 struct scribbler {
 	struct party *victim; /* whose memory is written */
@@ -59,9 +64,10 @@ static void join(struct party *p)
 		assert_int_equal(uroce_qp_connect(p->qp[i], &e[i], &e[i ^ 1], NULL, 0), 0);
 }
 
-static void open_party(struct party *p)
+static void open_party(struct party *p, const enum uroce_service services[QPS])
 {
 	static const struct uroce_open_attr quiet = { .log_level = 1 };
+	struct uroce_av av = { .sgid_index = 0 };
 	void *memory;
 	assert_int_equal(direct_session_open(core, &now_ns, &quiet, &p->ctx), 0);
 	assert_int_equal(uroce_pd_create(p->ctx, &p->pd), 0);
@@ -69,8 +75,11 @@ static void open_party(struct party *p)
 	assert_int_equal(uroce_alloc(p->ctx, 2 * BYTES, &memory), 0);
 	p->memory = memory;
 	assert_int_equal(uroce_mr_register(p->pd, memory, 2 * BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL, &p->mr), 0);
+	assert_int_equal(uroce_srq_create(p->pd, &(struct uroce_srq_init){ .attr = { DEPTH, 8, 0 } }, &p->srq), 0);
+	assert_int_equal(uroce_query_gid(p->ctx, 0, &av.dgid, NULL), 0);
+	assert_int_equal(uroce_ah_create(p->pd, &av, &p->ah), 0);
 	for (unsigned i = 0; i < QPS; i++) {
-		struct uroce_qp_init init = { .send_cq = p->cq, .recv_cq = p->cq, .cap = { DEPTH, DEPTH, 8, 8, 128 } };
+		struct uroce_qp_init init = { .service = services[i], .srq = services[i] != UROCE_RC && i % 2 ? p->srq : NULL, .send_cq = p->cq, .recv_cq = p->cq, .cap = { DEPTH, DEPTH, 8, 8, 128 } };
 		assert_int_equal(uroce_qp_create(p->pd, &init, &p->qp[i]), 0);
 	}
 	join(p);
@@ -82,7 +91,7 @@ static void open_party(struct party *p)
 static _Atomic uint64_t *choose_place(struct rng *r, struct party *v, void *base, uint64_t bytes)
 {
 	struct uroce_qp *qp = v->qp[rng_below(r, QPS)];
-	struct post_queue *q = rng_below(r, 3) ? &qp->sq : &qp->rq;
+	struct post_queue *q = rng_below(r, 3) ? &qp->sq : qp->srq ? &qp->srq->rq : &qp->rq;
 	uint8_t *at = (uint8_t *)q->slots + 8 * rng_below(r, (uint64_t)q->count * q->slot_bytes / 8);
 	uint64_t kind = rng_below(r, 4096);
 	if (kind < 4)
@@ -134,10 +143,12 @@ static void post_anything(struct party *p, struct rng *r)
 	struct uroce_wc wc[16];
 	for (unsigned i = 0; i < 8; i++)
 		sge[i] = (struct uroce_sge){ (uintptr_t)p->memory + rng_below(r, BYTES), (uint32_t)rng_below(r, 1000), uroce_mr_lkey(p->mr) };
-	struct uroce_send_wr wr = { .sg_list = sge, .num_sge = 1 + (uint32_t)rng_below(r, 8), .opcode = (enum uroce_opcode)rng_below(r, UROCE_OP_FLUSH + 1), .flags = UROCE_SEND_SIGNALED,
-		.remote_addr = (uintptr_t)p->memory + rng_below(r, BYTES), .rkey = uroce_mr_rkey(p->mr) };
-	struct uroce_recv_wr recv = { .sg_list = sge, .num_sge = 8 };
+	static const unsigned opcodes[] = { [UROCE_RC] = UROCE_OP_FLUSH + 1, [UROCE_UC] = UROCE_OP_READ, [UROCE_UD] = UROCE_OP_WRITE }; /* below these */
 	unsigned q = (unsigned)rng_below(r, QPS);
+	struct uroce_qp *to = p->qp[q ^ 1];
+	struct uroce_send_wr wr = { .sg_list = sge, .num_sge = 1 + (uint32_t)rng_below(r, hostile_services[q] == UROCE_UD ? 4 : 8), .opcode = (enum uroce_opcode)rng_below(r, opcodes[hostile_services[q]]),
+		.flags = UROCE_SEND_SIGNALED, .remote_addr = (uintptr_t)p->memory + rng_below(r, BYTES), .rkey = uroce_mr_rkey(p->mr), .ah = p->ah, .remote_qpn = uroce_qp_num(to) };
+	struct uroce_recv_wr recv = { .sg_list = sge, .num_sge = 8 };
 	if (wr.opcode == UROCE_OP_FLUSH) {
 		wr.num_sge = 0;
 		wr.flush = (struct uroce_flush){ (uint32_t)rng_below(r, BYTES), UROCE_FLUSH_GLOBAL, (enum uroce_flush_level)rng_below(r, 2) };
@@ -146,7 +157,10 @@ static void post_anything(struct party *p, struct rng *r)
 		sge[0].len = 8;
 		wr.remote_addr &= ~UINT64_C(7);
 	}
-	uroce_post_recv(p->qp[q ^ 1], &recv, 1);
+	if (to->srq)
+		uroce_post_srq_recv(to->srq, &recv, 1);
+	else
+		uroce_post_recv(to, &recv, 1);
 	uroce_post_send(p->qp[q], &wr, 1);
 	uroce_cq_poll(p->cq, wc, 16);
 }
@@ -210,6 +224,7 @@ static void revive(struct party *p)
 		uroce_qp_connect(p->qp[i], &e[i], &e[i ^ 1], NULL, 0);
 }
 
+/* known-bugs: 50 */
 static void test_scribbler(void **state)
 {
 	struct core_config config = { .name = "hostile", .max_frame = 4300, .addr = { .mac = { 2, 0, 0, 0, 0, 1 } }, .hooks = &direct_hooks };
@@ -223,8 +238,8 @@ static void test_scribbler(void **state)
 	assert_int_equal(core_new(&core, &config, now_ns), 0);
 	assert_true(gid_parse("10.0.0.1", &gid) == 0);
 	assert_int_equal(addr_gid_add(core_addr(core), &gid, 0xffff, 24, &index), 0);
-	open_party(&honest);
-	open_party(&hostile);
+	open_party(&honest, honest_services);
+	open_party(&hostile, hostile_services);
 	struct scribbler s = { .victim = &hostile, .seed = (uint64_t)time(NULL) };
 	printf("# seed %llu\n", (unsigned long long)s.seed);
 	core_stats(core, &before);

@@ -130,20 +130,36 @@ static void step_request(struct world *w)
 	carry_out(w, &w->client[how >> 7], &req);
 }
 
+/* Requests as a client makes them: what they name may be anything, the rest makes sense. */
 static void step_usual(struct world *w)
 {
 	struct abi_req req = { .type = ABI_CREATE_PD };
-	switch (take(w) % 4) {
+	switch (take(w) % 8) {
 	case 0:
 		break;
 	case 1:
 		req = (struct abi_req){ .type = ABI_CREATE_CQ, .create_cq = { .entries = take(w) + 1u, .channel = take(w) & 1 ? some_handle(w) : 0 } };
 		break;
 	case 2:
-		req = (struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = some_handle(w), .send_cq = some_handle(w), .recv_cq = some_handle(w), .cap = { take(w), take(w), take(w) % 40, take(w) % 40, take(w) * 4u } } };
+		req = (struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = some_handle(w), .send_cq = some_handle(w), .recv_cq = some_handle(w), .service = take(w) % (ABI_SERVICES + 1),
+			.srq = take(w) & 1 ? some_handle(w) : 0, .cap = { take(w), take(w), take(w) % 40, take(w) % 40, take(w) * 4u } } };
 		break;
 	case 3:
 		req = (struct abi_req){ .type = ABI_REG_MR, .reg_mr = { .pd = some_handle(w), .access = take(w) & 15, .addr = take(w), .len = take(w) * 64u, .memory = some_handle(w) | 1u } };
+		break;
+	case 4:
+		req = (struct abi_req){ .type = ABI_CREATE_SRQ, .create_srq = { .pd = some_handle(w), .max_wr = take(w), .max_sge = take(w) % 40, .limit = take(w) } };
+		break;
+	case 5:
+		req = (struct abi_req){ .type = ABI_MODIFY_SRQ, .modify_srq = { .srq = some_handle(w), .mask = take(w) & 15, .max_wr = take(w), .limit = take(w) } };
+		break;
+	case 6:
+		req = (struct abi_req){ .type = ABI_CREATE_AH, .create_ah = { .pd = some_handle(w), .av = { .dgid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = take(w) }, .sl = take(w) & 15 } } };
+		break;
+	case 7:
+		req = (struct abi_req){ .type = ABI_MODIFY_QP, .modify_qp = { .qp = some_handle(w), .mask = ABI_QP_STATE | (uint32_t)take(w) << 1 | (uint32_t)take(w) << 9 | (uint32_t)take(w) << 17,
+			.attr = { .state = take(w) % (ABI_QP_STATES + 1), .path_mtu = take(w) & 7, .port_num = 1, .dest_qpn = take(w), .qkey = (uint32_t)take(w) << 24, .max_rd_atomic = take(w), .max_dest_rd_atomic = take(w),
+				.av = { .dgid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = take(w) } } } } };
 		break;
 	}
 	carry_out(w, &w->client[0], &req);
@@ -162,7 +178,7 @@ static void (*const steps[])(struct world *w) = { step_record, step_request, ste
 
 static void open_client(struct world *w, struct raw_client *c)
 {
-	static const struct core_usage most = { .pds = 16, .qps = 16, .cqs = 16, .mrs = 16, .channels = 4, .registered_bytes = 1 << 24, .ring_bytes = 4 << 20, .pool_bytes = 4 << 20 };
+	static const struct core_usage most = { .pds = 16, .qps = 16, .cqs = 16, .srqs = 8, .ahs = 16, .mrs = 16, .channels = 4, .registered_bytes = 1 << 24, .ring_bytes = 4 << 20, .pool_bytes = 4 << 20 };
 	raw_open(c, w->core, &w->now);
 	core_client_set_quota(c->k, &most);
 	w->handle[w->handles++] = c->pd;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "program.h"
+#include "stray.h"
 
 const struct mistake_row mistake_rows[MISTAKES] = {
 	[MISTAKE_NONE] = { "none" },
@@ -15,11 +16,13 @@ const struct mistake_row mistake_rows[MISTAKES] = {
 	[MISTAKE_LOCAL_KEY] = { "local key", UROCE_WC_LOC_PROT_ERR, UROCE_WC_SUCCESS, false, false },
 	[MISTAKE_RECEIVE_KEY] = { "receive's key", UROCE_WC_REM_OP_ERR, UROCE_WC_LOC_PROT_ERR, true, false },
 	[MISTAKE_RNR] = { "no receive", UROCE_WC_RNR_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, false },
-	[MISTAKE_REVOKED] = { "memory revoked", UROCE_WC_REM_ACCESS_ERR, UROCE_WC_SUCCESS, true, true },
-	[MISTAKE_PEER_GONE] = { "peer gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
-	[MISTAKE_HOST_GONE] = { "host gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true },
+	[MISTAKE_REVOKED] = { "memory revoked", UROCE_WC_REM_ACCESS_ERR, UROCE_WC_SUCCESS, true, true, true },
+	[MISTAKE_PEER_GONE] = { "peer gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true, true },
+	[MISTAKE_HOST_GONE] = { "host gone", UROCE_WC_RETRY_EXC_ERR, UROCE_WC_SUCCESS, false, true, true },
 	[MISTAKE_STOPPED] = { "stopped", UROCE_WC_WR_FLUSH_ERR, UROCE_WC_SUCCESS, false, true },
-	[MISTAKE_DESTROYED] = { "destroyed", UROCE_WC_SUCCESS, UROCE_WC_SUCCESS, false, true },
+	[MISTAKE_DESTROYED] = { "destroyed", UROCE_WC_SUCCESS, UROCE_WC_SUCCESS, false, true, true },
+	[MISTAKE_OWN_REVOKED] = { "own memory revoked", UROCE_WC_LOC_PROT_ERR, UROCE_WC_SUCCESS, false, true },
+	[MISTAKE_AH_GONE] = { "address handle gone", UROCE_WC_LOC_QP_OP_ERR, UROCE_WC_SUCCESS, false, true },
 };
 
 void plan_fill(uint64_t seed, uint8_t *to, uint32_t len)
@@ -121,22 +124,30 @@ static void make_style(struct plan_end *e, struct rng *r)
 	e->drain_ns = rng_below(r, 5) ? 0 : 1000000 + rng_below(r, 300000);
 }
 
+/* Nobody answers UC and UD: what the peer does not grant is no mistake there. */
+static const struct choices {
+	unsigned n;
+	enum mistake of[12];
+} mistake_choices[] = {
+	[UROCE_RC] = { 11, { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED, MISTAKE_OWN_REVOKED } },
+	[UROCE_UC] = { 6, { MISTAKE_LOCAL_KEY, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED, MISTAKE_OWN_REVOKED } },
+	[UROCE_UD] = { 7, { MISTAKE_LOCAL_KEY, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED, MISTAKE_OWN_REVOKED, MISTAKE_AH_GONE } },
+};
+
 static enum mistake choose_mistake(const struct plan *p, const struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
 {
 	/* which receive a message gets is not said where there is an SRQ */
 	bool is_shared = pair->end[0].uses_srq || pair->end[1].uses_srq;
-	static const enum mistake choices[] = { MISTAKE_KEY, MISTAKE_KEY, MISTAKE_TOO_LONG, MISTAKE_LOCAL_KEY, MISTAKE_RECEIVE_KEY, MISTAKE_RNR, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
-	/* nobody answers: what the peer does not grant is no mistake then, and neither is a peer that is gone */
-	static const enum mistake unanswered[] = { MISTAKE_LOCAL_KEY, MISTAKE_REVOKED, MISTAKE_PEER_GONE, MISTAKE_STOPPED, MISTAKE_DESTROYED };
-	bool is_answered = pair->service == UROCE_RC;
-	uint64_t chance = rng_below(r, 4), which = rng_below(r, is_answered ? sizeof(choices) / sizeof(choices[0]) : sizeof(unanswered) / sizeof(unanswered[0]));
+	const struct choices *c = &mistake_choices[pair->service];
+	uint64_t chance = rng_below(r, 4);
+	enum mistake m = c->of[rng_below(r, c->n)];
 	if (fixed->no_mistakes)
 		return MISTAKE_NONE;
 	if ((pair->end[0].host == p->dead_host) != (pair->end[1].host == p->dead_host))
 		return MISTAKE_HOST_GONE;
-	if (is_answered && is_shared && (choices[which] == MISTAKE_TOO_LONG || choices[which] == MISTAKE_RECEIVE_KEY || choices[which] == MISTAKE_RNR))
+	if (is_shared && (m == MISTAKE_TOO_LONG || m == MISTAKE_RECEIVE_KEY || m == MISTAKE_RNR))
 		return MISTAKE_NONE;
-	return chance ? MISTAKE_NONE : is_answered ? choices[which] : unanswered[which];
+	return chance ? MISTAKE_NONE : m;
 }
 
 static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, const struct plan_fixed *fixed)
@@ -151,17 +162,32 @@ static void make_pair(struct plan *p, struct plan_pair *pair, struct rng *r, con
 	place_end(p, &pair->end[1], b, r);
 	static const enum uroce_service choices[] = { UROCE_RC, UROCE_RC, UROCE_RC, UROCE_UC, UROCE_UC, UROCE_UD };
 	pair->service = choices[rng_below(r, 6)];
+	pair->steps_most = fixed->steps ? fixed->steps : UINT32_MAX;
 	if (pair->service == UROCE_UD)
 		pair->mtu = p->mtu;
 	enum mistake mistake = choose_mistake(p, pair, r, fixed);
 	for (unsigned i = 0; i < 2; i++) {
-		make_style(&pair->end[i], r);
-		make_attr(p, pair, &pair->end[i], r);
-		pair->end[i].mistake_step = NO_INDEX;
+		struct plan_end *e = &pair->end[i];
+		make_style(e, r);
+		make_attr(p, pair, e, r);
+		e->mistake_step = NO_INDEX;
 	}
 	if (pair->service != UROCE_RC && p->faults == PLAN_FAULTS_NONE) /* nothing may be lost for lack of a receive */
 		pair->end[0].uses_srq = pair->end[1].uses_srq = false;
 	program_make(pair, mistake, p->faults == PLAN_FAULTS_NONE, r);
+}
+
+/* Each from a seed of its own: what one is does not depend on whether others are there. */
+static void make_pairs(struct plan *p, unsigned n, struct rng *r, const struct plan_fixed *fixed)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rng own;
+		rng_seed(&own, rng_next(r));
+		if (fixed->only && !(fixed->only >> i & 1))
+			continue;
+		p->pair[p->pairs].number = i;
+		make_pair(p, &p->pair[p->pairs++], &own, fixed);
+	}
 }
 
 /* An SRQ's buffers take what any of its users may get. */
@@ -183,12 +209,13 @@ struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed)
 {
 	struct plan *p = calloc(1, sizeof(*p));
 	struct rng rng, *r = &rng;
+	unsigned pairs;
 	if (!p)
 		abort();
 	rng_seed(r, seed);
 	p->seed = seed;
 	p->hosts = 2 + (unsigned)rng_below(r, 2);
-	p->pairs = 1 + (unsigned)rng_below(r, rng_below(r, 2) ? 2 : 8);
+	pairs = 1 + (unsigned)rng_below(r, rng_below(r, 2) ? 2 : 8);
 	p->is_ip6 = rng_below(r, 3) == 0;
 	p->faults = (enum plan_faults)rng_below(r, 3);
 	p->mtu = (uint32_t)PICK(r, 256, 1024, 2048, 4096, 4096);
@@ -196,7 +223,7 @@ struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed)
 	p->dead_host = rng_below(r, 20) ? NO_INDEX : (unsigned)rng_below(r, p->hosts);
 	p->dead_ns = 1000000 + rng_below(r, 500000);
 	if (fixed->qps)
-		p->pairs = fixed->qps < PLAN_PAIRS_MAX ? fixed->qps : PLAN_PAIRS_MAX;
+		pairs = fixed->qps < PLAN_PAIRS_MAX ? fixed->qps : PLAN_PAIRS_MAX;
 	if (fixed->mtu)
 		p->mtu = fixed->mtu;
 	if (fixed->no_mistakes)
@@ -205,8 +232,8 @@ struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed)
 		p->faults = strcmp(fixed->fault, "none") ? PLAN_FAULTS_HEAVY : PLAN_FAULTS_NONE;
 	for (unsigned i = 0; i < p->hosts; i++)
 		make_host(p, &p->host[i], r, fixed);
-	for (unsigned i = 0; i < p->pairs; i++)
-		make_pair(p, &p->pair[i], r, fixed);
+	make_pairs(p, pairs, r, fixed);
+	stray_datagrams(p);
 	fit_srqs(p);
 	return p;
 }
@@ -228,16 +255,19 @@ static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC", [U
 static void print_step(const struct step *s, uint32_t i)
 {
 	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD", "AT_WRITE", "FLUSH" };
-	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s\n", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
+	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s%s", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
 		s->flags & UROCE_SEND_INLINE ? " inline" : "", s->flags & UROCE_SEND_SOLICITED ? " solicited" : "", s->garbage ? " garbage" : "", s->is_mistaken ? " MISTAKE" : "", s->remote_offset,
-		s->takes_receive ? " takes a receive" : "");
+		s->takes_receive ? " takes a receive" : "", s->is_unwanted ? ", wrong Q_Key" : "");
+	if (s->stray != NO_INDEX)
+		printf(", to connection %u side %u", s->stray / 2, s->stray % 2);
+	printf("\n");
 }
 
 static void print_end(const struct plan_end *e, bool is_long)
 {
-	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s, pool %u of %u bytes%s, mistake: %s at step %d\n", e->host,
+	printf("    host %u context %u: %u sends, %u receives, SQ %u, RQ %u, SGEs %u/%u, inline %u, psn 0x%06x, rd_atomic %u, timeout %u, rnr timer %u, gap %llu ns, batch %u%s%s%s%s, pool %u of %u bytes%s, mistake: %s at step %d\n", e->host,
 		e->context, e->steps, e->receives, e->cap.max_send_wr, e->cap.max_recv_wr, e->cap.max_send_sge, e->cap.max_recv_sge, e->cap.max_inline, e->psn, e->attr.max_rd_atomic, e->attr.timeout, e->attr.min_rnr_timer,
-		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", e->pool.buffers, e->pool.room, e->uses_srq ? ", SRQ" : "", mistake_rows[e->mistake].name, (int)e->mistake_step);
+		(unsigned long long)e->gap_ns, e->batch, e->signal_all ? ", signal_all" : "", e->is_pool ? ", pool" : "", e->posts_late ? ", late receives" : "", e->recovers ? ", recovers" : "", e->pool.buffers, e->pool.room, e->uses_srq ? ", SRQ" : "", mistake_rows[e->mistake].name, (int)e->mistake_step);
 	for (uint32_t i = 0; is_long && i < e->steps; i++)
 		print_step(&e->step[i], i);
 }
@@ -253,7 +283,7 @@ void plan_print(const struct plan *p, bool is_long)
 	if (p->dead_host != NO_INDEX)
 		printf("  host %u is cut off at %llu ns\n", p->dead_host, (unsigned long long)p->dead_ns);
 	for (unsigned i = 0; i < p->pairs; i++) {
-		printf("  connection %u, %s, path MTU %u\n", i, services[p->pair[i].service], p->pair[i].mtu);
+		printf("  connection %u (%u of the seed's), %s, path MTU %u\n", i, p->pair[i].number, services[p->pair[i].service], p->pair[i].mtu);
 		print_end(&p->pair[i].end[0], is_long);
 		print_end(&p->pair[i].end[1], is_long);
 	}

@@ -30,6 +30,8 @@ enum mistake {
 	MISTAKE_HOST_GONE,    /* a host's cables are cut in the middle */
 	MISTAKE_STOPPED,      /* the program itself takes the QP to ERR in the middle */
 	MISTAKE_DESTROYED,    /* or destroys it, with WRs under way */
+	MISTAKE_OWN_REVOKED,  /* or deregisters the memory that its sends come from */
+	MISTAKE_AH_GONE,      /* or destroys the AH that they name */
 	MISTAKES
 };
 struct mistake_row {
@@ -37,6 +39,7 @@ struct mistake_row {
 	enum uroce_wc_status send, receive; /* of the WR that meets it; SUCCESS: none there */
 	bool is_fatal_to_peer;              /* the peer's QP goes to ERR as well */
 	bool is_vague;                      /* when it strikes is chance */
+	bool is_silence;                    /* nobody answers from then on */
 };
 extern const struct mistake_row mistake_rows[MISTAKES];
 
@@ -58,9 +61,21 @@ struct step {
 	uint32_t garbage;        /* not 0: address and key are nonsense, since no byte is named */
 	bool is_mistaken;
 	bool is_last_word;       /* nothing later touches the remote range */
+	uint32_t stray;          /* a datagram that goes to the end of this number; NO_INDEX: to the peer, as all others do */
+	bool is_unwanted;        /* with a Q_Key that is not the receiver's */
 	uint8_t pieces;
 	struct piece piece[PIECES_MAX];
 };
+
+/* Whether it ends with bytes of the peer's. */
+static inline bool step_brings_bytes(const struct step *s)
+{
+	return s->opcode == UROCE_OP_READ || s->opcode == UROCE_OP_COMPARE_SWAP || s->opcode == UROCE_OP_FETCH_ADD;
+}
+static inline bool step_is_write(const struct step *s)
+{
+	return s->opcode == UROCE_OP_WRITE || s->opcode == UROCE_OP_WRITE_WITH_IMM;
+}
 
 /* One receive WR. */
 struct receive {
@@ -101,6 +116,7 @@ struct plan_end {
 	uint64_t mistake_ns;        /* when a vague one strikes; 0: none does */
 	uint64_t drain_ns;          /* goes to SQD then, and back to RTS when it is told that it is drained; 0: does not */
 	bool is_exact;              /* a mistake strikes at its step and no other */
+	bool recovers;              /* goes from SQE back to RTS, and on with what was not posted yet */
 };
 #define PLAN_RC_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)
 
@@ -110,7 +126,9 @@ static inline bool plan_is_pooled(const struct plan_end *e)
 }
 
 struct plan_pair {
+	unsigned number;            /* in the seed's plan */
 	enum uroce_service service;
+	uint32_t steps_most;        /* of a side */
 	uint32_t mtu;
 	struct plan_end end[2];
 };
@@ -144,7 +162,21 @@ struct plan_fixed {
 	uint32_t mtu;
 	const char *fault; /* on every cable, both ways; "none": none */
 	bool no_mistakes;
+	uint32_t steps; /* most of a side */
+	uint64_t only;  /* the connections that there are, by their bits */
 };
+
+/* Ends are numbered as they lie in the plan. */
+#define PLAN_ENDS_MAX (2 * PLAN_PAIRS_MAX)
+static inline const struct plan_end *plan_end_of(const struct plan *p, uint32_t number)
+{
+	return &p->pair[number / 2].end[number % 2];
+}
+/* Where a step of end `from` goes. */
+static inline uint32_t plan_target_of(uint32_t from, const struct step *s)
+{
+	return s->stray == NO_INDEX ? from ^ 1 : s->stray;
+}
 
 /* Never NULL. */
 struct plan *plan_new(uint64_t seed, const struct plan_fixed *fixed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the buffers and the question which message came. On a connection messages come in the order of their posts and once at most; on RC, every one of them. */
+/* Owns the buffers and the question which message came. From one QP to another messages come in the order of their posts and once at most; on RC, every one of them; datagrams as the network likes, whoever sends them. */
 #include "pool.h"
 
 #include <errno.h>
@@ -90,48 +90,91 @@ static uint32_t header_of(const struct end *e)
 	return e->service == UROCE_UD ? GRH_BYTES : 0;
 }
 
-/* The 40 bytes before a datagram: from the peer's address to this one. */
-static bool has_header(const struct end *e, const uint8_t *b)
+/* The 40 bytes before a datagram: from one address to the other. */
+static bool has_header(const struct end *from, const struct end *to, const uint8_t *b)
 {
 	static const uint8_t nothing[20];
-	bool is_ip4 = e->gid.raw[10] == 0xff;
+	bool is_ip4 = to->gid.raw[10] == 0xff;
 	if (is_ip4)
-		return !memcmp(b, nothing, sizeof(nothing)) && b[20] == 0x45 && !memcmp(b + 32, e->peer->gid.raw + 12, 4) && !memcmp(b + 36, e->gid.raw + 12, 4);
-	return b[0] >> 4 == 6 && !memcmp(b + 8, e->peer->gid.raw, 16) && !memcmp(b + 24, e->gid.raw, 16);
+		return !memcmp(b, nothing, sizeof(nothing)) && b[20] == 0x45 && !memcmp(b + 32, from->gid.raw + 12, 4) && !memcmp(b + 36, to->gid.raw + 12, 4);
+	return b[0] >> 4 == 6 && !memcmp(b + 8, from->gid.raw, 16) && !memcmp(b + 24, to->gid.raw, 16);
 }
 
-static bool is_it(const struct end *e, const struct step *s, const struct uroce_wc *wc, const uint8_t *bytes)
+/* Whose message it says it is; NULL: nobody's. */
+static const struct end *find_sender(const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
+{
+	if (e->service != UROCE_UD)
+		return e->peer;
+	for (uint32_t i = 0; i < 2 * e->actor->plan->pairs; i++) {
+		const struct end *from = &e->actor->all[i];
+		if (from->service == UROCE_UD && from->qpn == wc->src_qpn && has_header(from, e, bytes))
+			return from;
+	}
+	return NULL;
+}
+
+/* Whether a step is to come to e at all. */
+static bool is_for(const struct end *from, const struct step *s, const struct end *e)
+{
+	return s->takes_receive && !s->is_unwanted && plan_target_of(from->number, s) == e->number;
+}
+
+static bool is_it(const struct end *from, const struct end *e, const struct step *s, const struct uroce_wc *wc, const uint8_t *bytes)
 {
 	bool has_imm = s->opcode == UROCE_OP_SEND_WITH_IMM || is_write(s);
-	if (!s->takes_receive || wc->byte_len != s->len + header_of(e) || wc->opcode != (is_write(s) ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV))
+	if (!is_for(from, s, e) || wc->byte_len != s->len + header_of(e) || wc->opcode != (is_write(s) ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV))
 		return false;
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
 		return false;
-	if (header_of(e) && (!(wc->flags & UROCE_WC_HAS_GRH) || wc->src_qpn != e->peer_qpn || !has_header(e, bytes)))
+	if (header_of(e) && !(wc->flags & UROCE_WC_HAS_GRH))
 		return false;
-	return is_write(s) || has_bytes(e->peer, s, bytes + header_of(e));
+	return is_write(s) || has_bytes(from, s, bytes + header_of(e));
+}
+
+/* Those from here on cannot come. */
+static uint32_t bound_of(const struct end *from)
+{
+	return from->plan->recovers ? NO_INDEX : from->plan->mistake_step;
+}
+
+/* What was flushed may have come for all that; not so in SQE, which flushes what was not begun. */
+static bool is_unsent(const struct end *from, uint32_t step)
+{
+	return from->plan->recovers && from->is_lost[step];
 }
 
 /* The first that it can be, from where the last one was; NO_INDEX: none. */
-static uint32_t find_step(const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
+static uint32_t find_step(const struct end *from, const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
 {
-	const struct plan_end *from = e->peer->plan;
+	const struct step *step = from->plan->step;
 	bool has_order = e->service != UROCE_UD || e->plan->is_exact; /* a network that repeats and reorders does so to datagrams */
-	for (uint32_t i = has_order ? e->next_from_peer : 0; i < e->peer->steps_posted; i++) {
-		if (is_it(e, &from->step[i], wc, bytes))
+	for (uint32_t i = has_order ? e->next_from[from->number] : 0; i < from->steps_posted && i < bound_of(from); i++) {
+		if (!is_unsent(from, i) && is_it(from, e, &step[i], wc, bytes))
 			return i;
-		if (e->service == UROCE_RC && from->step[i].takes_receive)
+		if (e->service == UROCE_RC && step[i].takes_receive)
 			return NO_INDEX;
 	}
 	return NO_INDEX;
 }
 
+static uint32_t count_from(const struct end *from, const struct end *e)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < from->plan->steps && i < bound_of(from); i++) {
+		const struct step *s = &from->plan->step[i];
+		n += is_for(from, s, e) && !is_unsent(from, i) && !s->is_mistaken && (is_write(s) || s->len + header_of(e) <= e->plan->pool.room);
+	}
+	return n;
+}
+
 uint32_t pool_count_due(const struct end *e)
 {
-	const struct plan_end *from = e->peer->plan;
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < from->steps && i < from->mistake_step; i++)
-		n += from->step[i].takes_receive && (is_write(&from->step[i]) || from->step[i].len + header_of(e) <= e->plan->pool.room);
+	if (e->service != UROCE_UD)
+		return count_from(e->peer, e);
+	for (uint32_t i = 0; i < 2 * e->actor->plan->pairs; i++)
+		if (e->actor->all[i].service == UROCE_UD)
+			n += count_from(&e->actor->all[i], e);
 	return n;
 }
 
@@ -149,15 +192,17 @@ static void check_around(const struct pool *p, const struct end *e, uint32_t i, 
 
 static void check_message(struct pool *p, struct end *e, uint32_t i, const struct uroce_wc *wc)
 {
-	uint32_t step = find_step(e, wc, buffer_at(p, i) + GUARD);
+	const struct end *from = find_sender(e, wc, buffer_at(p, i) + GUARD);
+	uint32_t step = from ? find_step(from, e, wc, buffer_at(p, i) + GUARD) : NO_INDEX;
 	if (e->has_failed_receive)
 		FAIL(e, "%s: a receive succeeded after one had failed", e->name);
-	if (step == NO_INDEX || step >= e->peer->plan->mistake_step) {
-		FAIL(e, "%s: what came into buffer %u (%u bytes, flags 0x%x, immediate 0x%x) is none of the peer's messages from %u on", e->name, i, wc->byte_len, wc->flags, wc->imm, e->next_from_peer);
+	if (step == NO_INDEX) {
+		FAIL(e, "%s: what came into buffer %u (%u bytes, flags 0x%x, immediate 0x%x) is none of the messages of %s from %u on", e->name, i, wc->byte_len, wc->flags, wc->imm, from ? from->name : "nobody's QP",
+			from ? e->next_from[from->number] : 0);
 		return;
 	}
-	const struct step *s = &e->peer->plan->step[step];
-	e->next_from_peer = step + 1;
+	const struct step *s = &from->plan->step[step];
+	e->next_from[from->number] = step + 1;
 	e->receives_good++;
 	if (is_write(s) && s->is_last_word && memcmp(e->target_memory + s->remote_offset, e->plan->image_target + s->remote_offset, s->len))
 		FAIL(e, "%s: WRITE %u of the peer completed, but its bytes are not there", e->name, step);
@@ -184,5 +229,6 @@ void pool_complete(struct pool *p, struct end *e, const struct uroce_wc *wc)
 	e->receives_done++;
 	p->is_posted[i] = false;
 	p->posted--;
+	e->actor->is_limit_due |= p->is_shared && p->posted < e->actor->limit;
 	fill(p, i);
 }

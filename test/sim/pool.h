@@ -18,7 +18,7 @@ static inline bool pool_has_free(const struct pool *p)
 }
 /* A completion of end e whose buffer is one of the pool's. */
 void pool_complete(struct pool *p, struct end *e, const struct uroce_wc *wc);
-/* Messages of the peer that e must get if nothing of them is lost. */
+/* Messages that e must get if nothing of them is lost. */
 uint32_t pool_count_due(const struct end *e);
 
 #endif

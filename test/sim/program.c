@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the programs of a connection and carries them out on images of its memory, in the order in which they are posted: that is what RC promises (IBA vol. 1, 9.5, 10.8.3.3). Where it promises less, the program
- * asks for more, with a fence, so that every run has one right result: a WR that changes what an earlier READ reads is fenced, and so is one whose source is an earlier READ's landing place.
+/* Makes the programs of a connection. Operations take effect in the order in which they are posted: that is what RC promises (IBA vol. 1, 9.5, 10.8.3.3). Where it promises less, the program asks for more, with a
+ * fence, so that every run has one right result: a WR that changes what an earlier READ reads is fenced, and so is one whose source is an earlier READ's landing place. What comes of it is image.c's.
  * Invariant: a local place is written by at most one WR or message, with untouched bytes around it. */
-#include "program.h"
+#include "image.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SOURCE_BYTES (96u << 10)
-#define LEN_MAX (64u << 10)
 #define STEPS_MAX 240u
 #define EXTRA_RECEIVES 3u
 #define READS_MAX 64u
@@ -91,10 +90,7 @@ static uint8_t make_source(struct plan_end *e, struct rng *r, uint32_t len, unsi
 
 /* ---- one step ---- */
 
-static const struct kind {
-	unsigned weight;
-	bool has_payload, has_receive, is_remote, is_word, is_flush;
-} kinds[] = {
+const struct step_kind step_kinds[] = {
 	[UROCE_OP_SEND] = { 5, true, true, false, false },
 	[UROCE_OP_SEND_WITH_IMM] = { 2, true, true, false, false },
 	[UROCE_OP_WRITE] = { 5, true, false, true, false },
@@ -105,23 +101,23 @@ static const struct kind {
 	[UROCE_OP_ATOMIC_WRITE] = { 2, true, false, true, true },
 	[UROCE_OP_FLUSH] = { 2, .is_flush = true },
 };
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS (sizeof(step_kinds) / sizeof(step_kinds[0]))
 
 static enum uroce_opcode choose_opcode(const struct plan_pair *pair, struct rng *r)
 {
 	unsigned sum = 0, k = 0, n = pair->service == UROCE_RC ? KINDS : pair->service == UROCE_UC ? UROCE_OP_READ : UROCE_OP_WRITE;
 	for (unsigned i = 0; i < n; i++)
-		sum += kinds[i].weight;
+		sum += step_kinds[i].weight;
 	uint64_t at = rng_below(r, sum);
-	while (at >= kinds[k].weight)
-		at -= kinds[k++].weight;
+	while (at >= step_kinds[k].weight)
+		at -= step_kinds[k++].weight;
 	return (enum uroce_opcode)k;
 }
 
 /* A WR that changes bytes that a READ before it may still be reading waits for that READ. */
 static void order_after_reads(struct maker *m, struct step *s)
 {
-	bool changes = kinds[s->opcode].is_remote && s->opcode != UROCE_OP_READ;
+	bool changes = step_kinds[s->opcode].is_remote && s->opcode != UROCE_OP_READ;
 	for (unsigned i = 0; changes && i < m->reads; i++)
 		if (s->remote_offset < m->read[i].offset + m->read[i].len && m->read[i].offset < s->remote_offset + s->len)
 			s->flags |= UROCE_SEND_FENCE;
@@ -152,11 +148,11 @@ static bool resend_read(struct maker *m, struct step *s)
 /* What can be lost has a place of its own, so that nothing else decides what is there. */
 static void choose_target(struct maker *m, struct step *s)
 {
-	if (kinds[s->opcode].is_word) {
+	if (step_kinds[s->opcode].is_word) {
 		s->remote_offset = 8 * (uint32_t)rng_below(m->r, 8);
 	} else if (m->pair->service == UROCE_RC) {
 		s->remote_offset = (uint32_t)rng_below(m->r, m->to->target_bytes - s->len + 1);
-	} else if (kinds[s->opcode].is_remote) {
+	} else if (step_kinds[s->opcode].is_remote) {
 		s->remote_offset = m->to->target_bytes - 16;
 		m->to->target_bytes += s->len + 1 + (uint32_t)rng_below(m->r, 16);
 	}
@@ -173,7 +169,7 @@ static void choose_flush(struct maker *m, struct step *s)
 
 static void choose_memory(struct maker *m, struct step *s)
 {
-	const struct kind *k = &kinds[s->opcode];
+	const struct step_kind *k = &step_kinds[s->opcode];
 	struct rng *r = m->r;
 	if (k->is_flush) {
 		choose_flush(m, s);
@@ -198,19 +194,11 @@ static void choose_memory(struct maker *m, struct step *s)
 		s->flags |= UROCE_SEND_INLINE;
 }
 
-/* What an image holds there, which a compare-and-swap may know. */
-static uint64_t peek(const uint8_t *image, uint32_t offset)
-{
-	uint64_t v;
-	memcpy(&v, image + offset, 8);
-	return v;
-}
-
 static struct step *add_step(struct maker *m, enum uroce_opcode opcode)
 {
 	struct step *s = &m->from->step[m->from->steps];
 	struct rng *r = m->r;
-	*s = (struct step){ .opcode = opcode, .imm = (uint32_t)rng_next(r), .receive = NO_INDEX, .compare_add = rng_next(r), .swap = rng_next(r) };
+	*s = (struct step){ .opcode = opcode, .imm = (uint32_t)rng_next(r), .receive = NO_INDEX, .stray = NO_INDEX, .compare_add = rng_next(r), .swap = rng_next(r) };
 	if (rng_below(r, 16) < m->signal_share)
 		s->flags |= UROCE_SEND_SIGNALED;
 	if (is_one_in(r, 4))
@@ -233,9 +221,9 @@ static struct receive *add_receive(struct maker *m, uint32_t step, uint32_t room
 static void give_receive(struct maker *m, struct step *s)
 {
 	struct rng *r = m->r;
-	bool is_write = kinds[s->opcode].is_remote;
+	bool is_write = step_kinds[s->opcode].is_remote;
 	uint32_t room = is_write ? 0 : s->len;
-	s->takes_receive = kinds[s->opcode].has_receive;
+	s->takes_receive = step_kinds[s->opcode].has_receive;
 	if (!s->takes_receive || m->is_pooled)
 		return;
 	if (is_one_in(r, 2))
@@ -248,7 +236,7 @@ static void give_receive(struct maker *m, struct step *s)
 
 static bool suits(const struct maker *m, const struct step *s, enum mistake mistake)
 {
-	const struct kind *k = &kinds[s->opcode];
+	const struct step_kind *k = &step_kinds[s->opcode];
 	if (!s->len)
 		return false;
 	switch (mistake) {
@@ -289,94 +277,13 @@ static void make_mistake(struct maker *m, struct step *s, enum mistake mistake)
 	}
 }
 
-/* ---- the images ---- */
-
-static void gather(const uint8_t *image, const struct piece *piece, unsigned n, uint8_t *to)
-{
-	for (unsigned i = 0; i < n; to += piece[i++].len)
-		memcpy(to, image + piece[i].offset, piece[i].len);
-}
-
-static void scatter(uint8_t *image, const struct piece *piece, unsigned n, const uint8_t *from, uint32_t len)
-{
-	for (unsigned i = 0; i < n && len; i++) {
-		uint32_t part = piece[i].len < len ? piece[i].len : len;
-		memcpy(image + piece[i].offset, from, part);
-		from += part;
-		len -= part;
-	}
-}
-
-static void apply_atomic(struct step *s, struct plan_end *from, struct plan_end *to, struct rng *r)
-{
-	uint64_t old = peek(to->image_target, s->remote_offset), fresh = old + s->compare_add;
-	if (s->opcode == UROCE_OP_COMPARE_SWAP) {
-		if (is_one_in(r, 2))
-			s->compare_add = old;
-		fresh = s->compare_add == old ? s->swap : old;
-	}
-	memcpy(to->image_target + s->remote_offset, &fresh, 8);
-	scatter(from->image_local, s->piece, s->pieces, (const uint8_t *)&old, 8);
-}
-
-static void apply(struct step *s, struct plan_end *from, struct plan_end *to, struct rng *r)
-{
-	uint8_t *bytes = malloc(LEN_MAX + 1);
-	if (!bytes)
-		abort();
-	if (kinds[s->opcode].is_word && !kinds[s->opcode].has_payload) {
-		apply_atomic(s, from, to, r);
-	} else if (s->opcode == UROCE_OP_READ) {
-		scatter(from->image_local, s->piece, s->pieces, to->image_target + s->remote_offset, s->len);
-	} else if (!kinds[s->opcode].is_flush) {
-		gather(from->image_local, s->piece, s->pieces, bytes);
-		if (kinds[s->opcode].is_remote)
-			memcpy(to->image_target + s->remote_offset, bytes, s->len);
-		else if (s->receive != NO_INDEX)
-			scatter(to->image_local, to->receive[s->receive].piece, to->receive[s->receive].pieces, bytes, s->len);
-	}
-	free(bytes);
-}
-
-static void make_images(struct plan_end *e)
-{
-	e->local_bytes += 16;
-	e->image_local = malloc(e->local_bytes);
-	e->image_target = malloc(e->target_bytes);
-	if (!e->image_local || !e->image_target)
-		abort();
-	plan_fill(e->fill_seed, e->image_local, e->local_bytes);
-	plan_fill(e->fill_seed + 1, e->image_target, e->target_bytes);
-}
-
-/* Whether anything after step i changes what it wrote. */
-static bool has_last_word(const struct plan_end *e, uint32_t i)
-{
-	const struct step *s = &e->step[i];
-	if (!kinds[s->opcode].is_remote || !kinds[s->opcode].has_payload)
-		return false;
-	for (uint32_t j = i + 1; j < e->steps; j++) {
-		const struct step *t = &e->step[j];
-		if (kinds[t->opcode].is_remote && t->opcode != UROCE_OP_READ && t->remote_offset < s->remote_offset + s->len && s->remote_offset < t->remote_offset + t->len)
-			return false;
-	}
-	return true;
-}
-
-static void run_on_images(struct plan_end *from, struct plan_end *to, struct rng *r)
-{
-	for (uint32_t i = 0; i < from->steps && i < from->mistake_step; i++) {
-		apply(&from->step[i], from, to, r);
-		from->step[i].is_last_word = has_last_word(from, i);
-	}
-}
-
 /* ---- both directions ---- */
 
 static void make_direction(struct maker *m, uint32_t steps, enum mistake mistake)
 {
 	struct plan_end *from = m->from;
 	uint32_t strike = steps ? (uint32_t)rng_below(m->r, steps) : 0;
+	steps = steps < m->pair->steps_most ? steps : m->pair->steps_most;
 	bool is_vague = mistake_rows[mistake].is_vague;
 	from->step = calloc(steps + 1, sizeof(*from->step));
 	m->to->receive = calloc(steps + EXTRA_RECEIVES, sizeof(*m->to->receive));
@@ -412,9 +319,10 @@ static void suit_attrs(struct plan_pair *pair, enum mistake mistake, struct rng 
 			e->posts_late = false;
 			e->cap.max_recv_wr = STEPS_MAX + EXTRA_RECEIVES;
 		}
-		if (mistake_rows[mistake].is_vague && mistake != MISTAKE_STOPPED) /* whoever is stopped has still to survive the faults before */
+		if (mistake_rows[mistake].is_silence) /* everybody else has to survive the faults before */
 			e->attr.retry_cnt = 2;
 	}
+	pair->end[0].recovers = (mistake == MISTAKE_LOCAL_KEY || mistake == MISTAKE_AH_GONE) && pair->service != UROCE_RC && !pair->end[0].drain_ns && is_one_in(r, 2);
 	/* both sides know when: it is the one that does it, or the other */
 	pair->end[0].mistake_ns = mistake_rows[mistake].is_vague && mistake != MISTAKE_HOST_GONE ? 1000000 + rng_below(r, 500000) : 0;
 	pair->end[1].mistake_ns = pair->end[0].mistake_ns;
@@ -426,7 +334,7 @@ static void make_pool(struct maker *m, bool is_exact)
 	struct plan_end *to = m->to;
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < m->from->steps; i++)
-		if (!kinds[m->from->step[i].opcode].is_remote && m->from->step[i].len > most)
+		if (!step_kinds[m->from->step[i].opcode].is_remote && m->from->step[i].len > most)
 			most = m->from->step[i].len;
 	bool is_short = m->pair->service != UROCE_RC && is_one_in(m->r, 4);
 	uint32_t before = m->pair->service == UROCE_UD ? GRH_BYTES : 0;
@@ -439,17 +347,13 @@ static void make_pool(struct maker *m, bool is_exact)
 		to->cap.max_recv_wr = to->pool.buffers;
 }
 
-void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, struct rng *r)
+/* Directions and images from seeds of their own: a program that is cut short begins as the whole one does. */
+static void make_programs(struct plan_pair *pair, enum mistake mistake, bool is_exact, struct rng *r)
 {
 	bool is_reliable = pair->service == UROCE_RC;
 	for (unsigned i = 0; i < 2; i++) {
-		struct plan_end *e = &pair->end[i];
-		e->source_bytes = e->local_bytes = SOURCE_BYTES;
-		e->target_bytes = is_reliable ? LEN_MAX + 4096 : 64;
-	}
-	suit_attrs(pair, mistake, r);
-	for (unsigned i = 0; i < 2; i++) {
-		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = r, .is_pooled = !is_reliable || pair->end[!i].uses_srq };
+		struct rng own;
+		struct maker m = { .pair = pair, .from = &pair->end[i], .to = &pair->end[!i], .r = &own, .is_pooled = !is_reliable || pair->end[!i].uses_srq };
 		uint32_t steps = is_reliable ? choose_steps(r) : (uint32_t)rng_below(r, 60);
 		if (pair->service == UROCE_UD)
 			m.len_max = pair->mtu;
@@ -458,15 +362,25 @@ void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, s
 		m.signal_share = is_one_in(r, 2) ? 16 : 1 + (uint32_t)rng_below(r, 15);
 		if (mistake != MISTAKE_NONE) /* the other direction would end at a moment of chance */
 			steps = i ? 0 : steps + 1;
+		rng_seed(&own, rng_next(r));
 		make_direction(&m, steps, i ? MISTAKE_NONE : mistake);
 		if (m.is_pooled)
-			make_pool(&m, is_exact && !mistake_rows[mistake].is_vague);
+			make_pool(&m, is_exact);
 	}
-	make_images(&pair->end[0]);
-	make_images(&pair->end[1]);
-	run_on_images(&pair->end[0], &pair->end[1], r);
-	run_on_images(&pair->end[1], &pair->end[0], r);
-	pair->end[0].is_exact = pair->end[1].is_exact = is_exact && !mistake_rows[mistake].is_vague;
+}
+
+void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, struct rng *r)
+{
+	is_exact = is_exact && !mistake_rows[mistake].is_vague;
+	for (unsigned i = 0; i < 2; i++) {
+		struct plan_end *e = &pair->end[i];
+		e->source_bytes = e->local_bytes = SOURCE_BYTES;
+		e->target_bytes = pair->service == UROCE_RC ? LEN_MAX + 4096 : 64;
+		e->is_exact = is_exact;
+	}
+	suit_attrs(pair, mistake, r);
+	make_programs(pair, mistake, is_exact, r);
+	images_make(pair, r);
 	pair->end[1].peer_mistake = pair->end[0].mistake;
 }
 

@@ -24,7 +24,8 @@ struct run {
 	struct uroce_open_attr attr;
 	struct sim_host *host[PLAN_HOSTS_MAX];
 	struct actor actor[PLAN_HOSTS_MAX][PLAN_CONTEXTS];
-	struct end end[PLAN_PAIRS_MAX][2];
+	struct end end[PLAN_ENDS_MAX];
+	FILE *history;
 };
 
 static void swallow(void *arg, enum log_level level, const char *line)
@@ -80,7 +81,7 @@ static void add_context(struct run *r, unsigned host, unsigned context)
 {
 	const struct plan_host *h = &r->plan->host[host];
 	struct actor *a = &r->actor[host][context];
-	*a = (struct actor){ .plan = r->plan, .verdict = &r->verdict, .host = r->host[host], .cqs = h->cqs[context], .next_ns = START_NS };
+	*a = (struct actor){ .plan = r->plan, .verdict = &r->verdict, .all = r->end, .history = r->history, .host = r->host[host], .cqs = h->cqs[context], .next_ns = START_NS };
 	rng_seed(&a->rng, r->plan->seed * 16 + host * 4 + context);
 	a->ctx = sim_host_open(r->host[host], &r->attr);
 	make_nonblocking(r, uroce_async_fd(a->ctx));
@@ -121,7 +122,7 @@ static void add_memory(struct run *r, struct end *e)
 	plan_fill(p->fill_seed, e->local, p->local_bytes);
 	plan_fill(p->fill_seed + 1, e->target_memory, p->target_bytes);
 	/* addresses on the wire are the plan's and not this process's */
-	e->local_iova = UINT64_C(0x100000000) * (e->pair * 2 + e->side + 1);
+	e->local_iova = UINT64_C(0x100000000) * (e->number + 1);
 	e->target_iova = e->local_iova + 0x80000000;
 	must(r, uroce_mr_register_iova(pd, e->local, p->source_bytes, e->local_iova, 0, &e->source), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
@@ -129,41 +130,45 @@ static void add_memory(struct run *r, struct end *e)
 		UROCE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS, &e->target), "MR", e->name);
 	if (p->pool.buffers)
 		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool, false), "MR", e->name);
-	e->target_rkey = e->target ? uroce_mr_rkey(e->target) : 0;
+	if (verdict_is_bad(&r->verdict))
+		return;
+	e->source_lkey = uroce_mr_lkey(e->source);
+	e->landing_lkey = uroce_mr_lkey(e->landing);
+	e->target_rkey = uroce_mr_rkey(e->target);
 }
 
-static void add_end(struct run *r, unsigned pair, unsigned side)
+static void add_end(struct run *r, uint32_t number)
 {
-	const struct plan_end *p = &r->plan->pair[pair].end[side];
-	struct end *e = &r->end[pair][side];
+	const struct plan_end *p = plan_end_of(r->plan, number);
+	struct end *e = &r->end[number];
 	struct actor *a = &r->actor[p->host][p->context];
-	enum uroce_service service = r->plan->pair[pair].service;
+	enum uroce_service service = r->plan->pair[number / 2].service;
 	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all };
 	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .qkey = p->attr.qkey, .port_num = 1, .access = REMOTE_RIGHTS };
-	*e = (struct end){ .plan = p, .peer = &r->end[pair][!side], .actor = a, .pair = pair, .side = side, .service = service, .failed_step = NO_INDEX };
-	snprintf(e->name, sizeof(e->name), "connection %u side %u", pair, side);
+	*e = (struct end){ .plan = p, .peer = &r->end[number ^ 1], .actor = a, .number = number, .service = service, .failed_step = NO_INDEX };
+	snprintf(e->name, sizeof(e->name), "connection %u side %u", number / 2, number % 2);
+	e->is_lost = calloc(p->steps + 1, sizeof(*e->is_lost));
+	if (!e->is_lost)
+		abort();
 	a->end[a->ends++] = e;
 	add_memory(r, e);
 	must(r, uroce_qp_create(a->pd, &init, &e->qp), "QP", e->name);
+	if (verdict_is_bad(&r->verdict))
+		return;
+	e->qpn = uroce_qp_num(e->qp);
 	must(r, uroce_qp_modify(e->qp, &to_init, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | (service == UROCE_UD ? UROCE_QP_QKEY : UROCE_QP_ACCESS_FLAGS)), "INIT", e->name);
 }
 
 static const uint32_t attr_masks[] = { [UROCE_RC] = PLAN_RC_ATTR_MASK, [UROCE_UC] = UROCE_QP_PATH_MTU, [UROCE_UD] = UROCE_QP_QKEY };
 
-static void connect_pair(struct run *r, struct end end[2])
+static void connect_pair(struct run *r, struct end *end)
 {
 	struct uroce_endpoint point[2];
 	for (unsigned i = 0; i < 2; i++) {
-		actor_post_early(end[i].actor, &end[i]);
+		post_early(&end[i]);
 		must(r, uroce_qp_endpoint(end[i].qp, 0, &point[i]), "endpoint", end[i].name);
 		point[i].psn = end[i].plan->psn;
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		struct uroce_av av = { .dgid = point[!i].gid };
 		end[i].gid = point[i].gid;
-		end[i].peer_qpn = point[!i].qpn;
-		if (end[i].service == UROCE_UD)
-			must(r, uroce_ah_create(end[i].actor->pd, &av, &end[i].ah), "AH", end[i].name);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, attr_masks[end[i].service]), "connect", end[i].name);
@@ -176,35 +181,32 @@ static void build(struct run *r)
 		for (unsigned c = 0; c < r->plan->host[i].contexts; c++)
 			add_context(r, i, c);
 	}
-	for (unsigned i = 0; i < r->plan->pairs && !verdict_is_bad(&r->verdict); i++) {
-		r->end[i][1].plan = &r->plan->pair[i].end[1];
-		for (unsigned s = 0; s < 2; s++)
-			add_end(r, i, s);
-	}
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+		r->end[i].plan = plan_end_of(r->plan, i);
+	for (uint32_t i = 0; i < 2 * r->plan->pairs && !verdict_is_bad(&r->verdict); i++)
+		add_end(r, i);
 	for (unsigned i = 0; i < r->plan->pairs && !verdict_is_bad(&r->verdict); i++)
-		connect_pair(r, r->end[i]);
+		connect_pair(r, &r->end[2 * i]);
 }
 
 /* ---- running ---- */
 
 static bool is_over(const struct run *r)
 {
-	for (unsigned i = 0; i < r->plan->pairs; i++)
-		for (unsigned s = 0; s < 2; s++)
-			if (!check_is_done(&r->end[i][s]))
-				return false;
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+		if (!check_is_done(&r->end[i]))
+			return false;
 	return true;
 }
 
 static void say_stuck(struct run *r)
 {
-	for (unsigned i = 0; i < r->plan->pairs; i++)
-		for (unsigned s = 0; s < 2; s++) {
-			const struct end *e = &r->end[i][s];
-			if (!check_is_done(e))
-				verdict_fail(&r->verdict, "%s: stuck at %llu ns: sends %u of %u posted, %u done; receives %u of %u posted, %u done", e->name, (unsigned long long)sim_world_now(r->world), e->steps_posted, e->plan->steps,
-					e->steps_done, e->receives_posted, e->plan->receives, e->receives_done);
-		}
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++) {
+		const struct end *e = &r->end[i];
+		if (!check_is_done(e))
+			verdict_fail(&r->verdict, "%s: stuck at %llu ns: sends %u of %u posted, %u done; receives %u of %u posted, %u done, %u good", e->name, (unsigned long long)sim_world_now(r->world), e->steps_posted,
+				e->plan->steps, e->steps_done, e->receives_posted, e->plan->receives, e->receives_done, e->receives_good);
+	}
 }
 
 static void let_run(struct run *r)
@@ -239,7 +241,9 @@ static void remove_end(struct run *r, struct end *e)
 {
 	if (e->qp)
 		must(r, uroce_qp_destroy(e->qp), "destroying the QP", e->name);
-	must(r, uroce_ah_destroy(e->ah), "destroying the AH", e->name);
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+		must(r, uroce_ah_destroy(e->ah[i]), "destroying an AH", e->name);
+	free(e->is_lost);
 	must(r, uroce_mr_deregister(e->source), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->landing), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->target), "deregistering", e->name);
@@ -283,19 +287,32 @@ static void check_core(struct run *r, struct core *c, unsigned host)
 		verdict_fail(&r->verdict, "host %u: QPs that are gone are still in a list", host);
 }
 
+/* Datagrams with a wrong Q_Key are counted, each of them, where nothing else can happen to them. */
+static void check_unwanted(struct run *r)
+{
+	uint64_t sent = 0, dropped = 0;
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+		for (uint32_t k = 0; k < r->end[i].plan->steps; k++)
+			sent += r->end[i].plan->step[k].is_unwanted;
+	for (unsigned i = 0; i < r->plan->hosts; i++)
+		dropped += core_drops(sim_host_core(r->host[i]))->count[DROP_QKEY];
+	if (dropped != sent && r->plan->faults == PLAN_FAULTS_NONE)
+		verdict_fail(&r->verdict, "%llu datagrams had a wrong Q_Key, %llu were dropped for it", (unsigned long long)sent, (unsigned long long)dropped);
+}
+
 static void take_apart(struct run *r)
 {
 	bool was_good = !verdict_is_bad(&r->verdict);
 	for (unsigned i = 0; was_good && i < r->plan->hosts; i++)
 		for (unsigned c = 0; c < r->plan->host[i].contexts; c++)
 			actor_finish(&r->actor[i][c], sim_world_now(r->world));
-	for (unsigned i = 0; was_good && i < r->plan->pairs; i++)
-		for (unsigned s = 0; s < 2; s++)
-			check_end(&r->end[i][s], &r->verdict);
-	for (unsigned i = 0; i < r->plan->pairs; i++)
-		for (unsigned s = 0; s < 2; s++)
-			if (r->end[i][s].actor)
-				remove_end(r, &r->end[i][s]);
+	for (uint32_t i = 0; was_good && i < 2 * r->plan->pairs; i++)
+		check_end(&r->end[i], &r->verdict);
+	if (was_good)
+		check_unwanted(r);
+	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+		if (r->end[i].actor)
+			remove_end(r, &r->end[i]);
 	for (unsigned i = 0; i < r->plan->hosts; i++) {
 		for (unsigned c = 0; c < r->plan->host[i].contexts; c++)
 			remove_context(r, &r->actor[i][c]);
@@ -312,6 +329,7 @@ bool run_plan(const struct plan *p, const struct run_config *config, struct run_
 	r->plan = p;
 	r->log = (struct log){ .sink = config->is_talkative ? NULL : swallow, .level = config->is_talkative ? LOG_DEBUG : LOG_ERROR };
 	r->attr = (struct uroce_open_attr){ .log = config->is_talkative ? NULL : swallow_client, .log_level = config->is_talkative ? 4 : 1 };
+	r->history = config->history;
 	r->world = sim_world_new(&world);
 	build(r);
 	let_run(r);

@@ -15,7 +15,8 @@ struct run_result {
 };
 
 struct run_config {
-	FILE *capture, *trace; /* or NULL */
+	FILE *capture, *trace; /* or NULL: frames */
+	FILE *history;         /* or NULL: what programs do and see */
 	bool is_talkative;     /* log lines of the stack go to stderr */
 };
 

@@ -86,6 +86,7 @@ static void use_up(void *arg)
 	daemon_close(&d);
 }
 
+/* known-bugs: A4 */
 static void test_quotas(void **state)
 {
 	RUN(use_up);
