@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arp.h"
 
@@ -310,6 +311,19 @@ int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const 
 	if (n && n->state != NEIGH_FAILED)
 		neigh_fail(n, now_ns);
 	return 0;
+}
+
+uint32_t addr_neighbours(const struct addr *a, struct addr_neighbour *list, uint32_t room)
+{
+	static const char *const states[] = { [NEIGH_UNKNOWN] = "unknown", [NEIGH_ASKING] = "asking", [NEIGH_KNOWN] = "known", [NEIGH_FAILED] = "failed" };
+	uint32_t n = 0;
+	for (const struct neigh *e = a->neighs.by_key; e; e = e->hh.next, n++) {
+		if (n >= room)
+			continue;
+		list[n] = (struct addr_neighbour){ .gid = e->key.gid, .vlan = e->key.vlan, .is_known = e->state == NEIGH_KNOWN, .is_static = e->is_static, .state = states[e->state], .users = e->users };
+		memcpy(list[n].mac, e->mac, sizeof(e->mac));
+	}
+	return n;
 }
 
 void addr_stats(const struct addr *a, struct addr_stats *s)

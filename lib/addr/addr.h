@@ -109,6 +109,18 @@ bool addr_next_question(struct addr *a, struct gid *next_hop, struct gid *source
  * never asked again). */
 int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const uint8_t *mac, bool is_static, uint64_t now_ns);
 
+/* One next hop, as it is known now. */
+struct addr_neighbour {
+	struct gid gid;
+	uint16_t vlan;
+	uint8_t mac[6];       /* when it is known */
+	bool is_known, is_static;
+	const char *state;    /* "known", "asking", "failed" or "unknown" */
+	uint32_t users;       /* AHs */
+};
+/* The first `room` of them, in no order; how many there are. */
+uint32_t addr_neighbours(const struct addr *a, struct addr_neighbour *list, uint32_t room);
+
 /* Counters for show and tests. */
 struct addr_stats {
 	uint64_t asked, told, learned, failed, pending_refused, reply_full;

@@ -158,6 +158,11 @@ void core_set_sleeping(struct core *c, bool sleeping)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+const uint64_t *core_qp_counters(const struct core *c)
+{
+	return c->env.qp_counter;
+}
+
 const struct drop_counters *core_drops(const struct core *c)
 {
 	return &c->env.drops;
@@ -177,7 +182,7 @@ void core_stats(const struct core *c, struct core_stats *s)
 	s->qp_bytes = c->env.qp_bytes + (uint64_t)s->qps * sizeof(struct queue_pair);
 }
 
-void core_set_tap(struct core *c, void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why), void *arg)
+void core_set_tap(struct core *c, void (*tap)(void *arg, const struct core_seen *seen), void *arg)
 {
 	c->tap = tap;
 	c->tap_arg = arg;

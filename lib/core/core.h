@@ -146,7 +146,19 @@ struct core_stats {
 const struct drop_counters *core_drops(const struct core *c);
 /* Costs the same however many objects there are. Driving thread. */
 void core_stats(const struct core *c, struct core_stats *s);
-/* Called with each frame that the core accepts, drops or builds, and why; NULL: off. For captures and tests. */
-void core_set_tap(struct core *c, void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why), void *arg);
+/* What all QPs that there are or were have counted of what is out of the ordinary, by enum qp_counter: those that count every packet or WR are 0. Driving thread. */
+const uint64_t *core_qp_counters(const struct core *c);
+/* A frame that the core has accepted, dropped or built. */
+struct core_seen {
+	uint64_t now_ns;
+	const uint8_t *frame;
+	uint32_t len;
+	bool is_tx;
+	enum drop why;     /* rx: DROP_NONE: accepted */
+	uint32_t qpn;      /* of our QP that it came to or from; 0: it is of none */
+	uint8_t qp_state;  /* enum abi_qp_state, after it */
+};
+/* Called with each of them; NULL: off. For captures and tests. Driving thread. */
+void core_set_tap(struct core *c, void (*tap)(void *arg, const struct core_seen *seen), void *arg);
 
 #endif

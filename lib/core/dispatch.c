@@ -11,11 +11,21 @@ struct arrival {
 	enum drop drop;
 };
 
+static __attribute__((noinline)) void tap_received(struct core *c, const struct arrival *a, const struct core_frame *f)
+{
+	struct core_seen seen = { .now_ns = c->env.now_ns, .frame = f->data, .len = f->len, .why = a->drop };
+	if (a->qp) {
+		seen.qpn = a->qp->qpn;
+		seen.qp_state = a->qp->state;
+	}
+	c->tap(c->tap_arg, &seen);
+}
+
 static void settle(struct core *c, const struct arrival *a, const struct core_frame *f)
 {
 	c->env.drops.count[a->drop]++;
 	if (c->tap)
-		c->tap(c->tap_arg, c->env.now_ns, f->data, f->len, false, a->drop);
+		tap_received(c, a, f);
 }
 
 static void parse(struct core *c, struct arrival *a, const struct core_frame *f)

@@ -46,7 +46,7 @@ struct core {
 	struct core_stats stats;
 	struct modify_limits limits;
 	struct core_config config;
-	void (*tap)(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why);
+	void (*tap)(void *arg, const struct core_seen *seen);
 	void *tap_arg;
 	uint32_t next_pd;
 };

@@ -19,10 +19,14 @@ static uint8_t *loop_buffer(struct core *c)
 	return l->buffer ? l->buffer + (size_t)(l->tail % LOOP_FRAMES) * LOOP_FRAME_BYTES : NULL;
 }
 
-static void tap_sent(struct core *c, const uint8_t *frame, uint32_t len)
+static __attribute__((noinline)) void tap_sent(struct core *c, const struct qp *q, const uint8_t *frame, uint32_t len)
 {
-	if (c->tap)
-		c->tap(c->tap_arg, c->env.now_ns, frame, len, true, DROP_NONE);
+	struct core_seen seen = { .now_ns = c->env.now_ns, .frame = frame, .len = len, .is_tx = true };
+	if (q) {
+		seen.qpn = q->qpn;
+		seen.qp_state = q->state;
+	}
+	c->tap(c->tap_arg, &seen);
 }
 
 /* The frames of the caller. */
@@ -66,9 +70,11 @@ static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
 	return o->used < o->n ? o->frames[o->used].data : NULL;
 }
 
-static void sent(struct core *c, struct outlet *o, int way, const uint8_t *frame, uint32_t len)
+/* q: whose it is, NULL: an address packet. */
+static void sent(struct core *c, struct outlet *o, int way, const struct qp *q, const uint8_t *frame, uint32_t len)
 {
-	tap_sent(c, frame, len);
+	if (c->tap)
+		tap_sent(c, q, frame, len);
 	if (way == TO_LOOP) {
 		c->loop.len[c->loop.tail++ % LOOP_FRAMES] = len;
 		return;
@@ -144,7 +150,7 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 			return rest;
 		}
 		g->credit -= (int32_t)len;
-		sent(c, o, way, frame, len);
+		sent(c, o, way, q, frame, len);
 	}
 	q->turn = 0;
 	qp_wake(q);
@@ -215,7 +221,7 @@ static void send_address_packets(struct core *c, struct outlet *o)
 {
 	uint32_t len;
 	while (o->used < o->n && o->used < ADDRESS_FRAMES && (len = addr_tx(c->env.addr, c->env.now_ns, o->frames[o->used].data, o->frames[o->used].room)))
-		sent(c, o, CORE_TO_WIRE, o->frames[o->used].data, len);
+		sent(c, o, CORE_TO_WIRE, NULL, o->frames[o->used].data, len);
 }
 
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)

@@ -12,26 +12,45 @@
 
 struct capture {
 	FILE *file;
-	struct core *core;
+	struct core *core; /* NULL: not begun, or ended */
 	const struct log *log;
+	uint32_t qpn;
 	uint64_t day_offset_ns; /* of the engine's clock to CLOCK_REALTIME */
+	uint64_t frames;
+	bool has_failed;
 };
 
-static void write_frame(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static const char *const state_names[ABI_QP_STATES] = {
+	[ABI_QP_RESET] = "RESET", [ABI_QP_INIT] = "INIT", [ABI_QP_RTR] = "RTR", [ABI_QP_RTS] = "RTS", [ABI_QP_SQD] = "SQD", [ABI_QP_SQE] = "SQE", [ABI_QP_ERR] = "ERR",
+};
+
+static void describe(char *text, size_t room, const struct core_seen *s)
+{
+	int n = snprintf(text, room, "%s", s->is_tx ? "tx" : "rx");
+	if (s->qpn)
+		n += snprintf(text + n, room - (size_t)n, ", QP 0x%06x in %s", s->qpn, state_names[s->qp_state % ABI_QP_STATES]);
+	if (s->why != DROP_NONE)
+		snprintf(text + n, room - (size_t)n, ", dropped: %s", drop_name(s->why));
+}
+
+static void write_frame(void *arg, const struct core_seen *seen)
 {
 	struct capture *c = arg;
-	char comment[96];
-	snprintf(comment, sizeof(comment), "%s%s%s", is_tx ? "tx" : "rx", why != DROP_NONE ? " dropped: " : "", why != DROP_NONE ? drop_name(why) : "");
-	int err = pcapng_packet(c->file, now_ns + c->day_offset_ns, frame, len, comment);
+	char comment[128];
+	if (c->qpn && c->qpn != seen->qpn)
+		return;
+	describe(comment, sizeof(comment), seen);
+	int err = pcapng_packet(c->file, seen->now_ns + c->day_offset_ns, seen->frame, seen->len, comment);
+	c->frames++;
 	if (!err)
 		return;
 	log_write(c->log, LOG_ERROR, "capture ends: %s", strerror(-err));
-	core_set_tap(c->core, NULL, NULL);
+	c->has_failed = true;
+	capture_end(c);
 }
 
-int capture_open(struct capture **out, const char *path, const char *interface, struct core *core, uint64_t now_ns, const struct log *log)
+int capture_open(struct capture **out, const char *path, const char *interface, uint32_t qpn, const struct log *log)
 {
-	struct timespec t;
 	struct capture *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
@@ -44,13 +63,26 @@ int capture_open(struct capture **out, const char *path, const char *interface, 
 		free(c);
 		return err;
 	}
+	c->qpn = qpn;
+	c->log = log;
+	*out = c;
+	return 0;
+}
+
+void capture_begin(struct capture *c, struct core *core, uint64_t now_ns)
+{
+	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
 	c->day_offset_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - now_ns;
 	c->core = core;
-	c->log = log;
 	core_set_tap(core, write_frame, c);
-	*out = c;
-	return 0;
+}
+
+void capture_end(struct capture *c)
+{
+	if (c->core)
+		core_set_tap(c->core, NULL, NULL);
+	c->core = NULL;
 }
 
 void capture_flush(struct capture *c)
@@ -58,11 +90,20 @@ void capture_flush(struct capture *c)
 	fflush(c->file);
 }
 
+uint64_t capture_frames(const struct capture *c)
+{
+	return c->frames;
+}
+
+bool capture_has_failed(const struct capture *c)
+{
+	return c->has_failed;
+}
+
 void capture_close(struct capture *c)
 {
 	if (!c)
 		return;
-	core_set_tap(c->core, NULL, NULL);
 	fclose(c->file);
 	free(c);
 }

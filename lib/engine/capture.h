@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes every frame that a core takes or builds to a pcapng file, with the reason if it was dropped. */
+/* Writes the frames that a core takes or builds to a pcapng file, each with a comment: which way, of which QP in which state, and why it was dropped if it was. */
 #ifndef UROCE_CAPTURE_H
 #define UROCE_CAPTURE_H
 
@@ -10,10 +10,17 @@
 
 struct capture;
 
-/* Truncates the file. now_ns: the engine's clock now, so that times in the file are those of the day. 0, or a negative errno after one log line. */
-int capture_open(struct capture **out, const char *path, const char *interface, struct core *core, uint64_t now_ns, const struct log *log);
+/* Makes the file, or truncates it; any thread. qpn: frames of this QP only; 0: all. 0, or a negative errno after one log line. */
+int capture_open(struct capture **out, const char *path, const char *interface, uint32_t qpn, const struct log *log);
+/* From now on the core's frames go there: one capture at a time. now_ns: the engine's clock now, so that times in the file are those of the day. Driving thread, or before there is one. */
+void capture_begin(struct capture *c, struct core *core, uint64_t now_ns);
+/* No more. The same threads. */
+void capture_end(struct capture *c);
 void capture_flush(struct capture *c);
-/* NULL is fine. Before core_free. */
+/* Frames written so far, and whether writing has failed. */
+uint64_t capture_frames(const struct capture *c);
+bool capture_has_failed(const struct capture *c);
+/* Ended, or never begun. NULL is fine. Any thread. */
 void capture_close(struct capture *c);
 
 #endif

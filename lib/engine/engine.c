@@ -231,6 +231,16 @@ const struct port *engine_port(const struct engine *e)
 	return e->port;
 }
 
+bool engine_has_kernel_addresses(const struct engine *e)
+{
+	return e->device.ip_from_kernel;
+}
+
+const struct log *engine_log(const struct engine *e)
+{
+	return &e->log;
+}
+
 enum device_mode engine_mode(const struct engine *e)
 {
 	return e->device.mode;

@@ -4,6 +4,8 @@
 #ifndef UROCE_ENGINE_H
 #define UROCE_ENGINE_H
 
+#include <stdbool.h>
+
 #include "device_string.h"
 #include "engine_stats.h"
 #include "log.h"
@@ -44,9 +46,12 @@ struct engine_core *engine_core_of_session(void *session);
 struct engine *engine_of_session(void *session);
 struct core *engine_core_stack(struct engine_core *ec);
 const struct port *engine_port(const struct engine *e);
-/* What key fault= put in front of the core's queue (fault_dpdk.h), or NULL. */
+/* What key fault=, or engine_fault_set, put in front of the core's queue (fault_dpdk.h), or NULL. */
 struct fault_port *engine_core_fault(const struct engine_core *ec);
 enum device_mode engine_mode(const struct engine *e);
+/* Its addresses are those of a kernel interface, and follow it. */
+bool engine_has_kernel_addresses(const struct engine *e);
+const struct log *engine_log(const struct engine *e);
 /* As it was within the last round or so; not exact while the engine runs. */
 void engine_core_stats(const struct engine_core *ec, struct engine_stats *stats);
 

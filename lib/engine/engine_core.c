@@ -169,7 +169,10 @@ static int open_capture(struct engine_core *ec, uint64_t now_ns)
 	const struct device_string *d = ec->config.device;
 	char path[sizeof(d->capture) + 4];
 	snprintf(path, sizeof(path), d->cores > 1 ? "%s.%u" : "%s", d->capture, ec->config.index);
-	return capture_open(&ec->capture, path, ec->config.port->text, ec->core, now_ns, ec->config.log);
+	int err = capture_open(&ec->capture, path, ec->config.port->text, 0, ec->config.log);
+	if (!err)
+		capture_begin(ec->capture, ec->core, now_ns);
+	return err;
 }
 
 static int make_parts(struct engine_core *ec)
@@ -224,6 +227,8 @@ void engine_core_close(struct engine_core *ec)
 		return;
 	if (ec->poller.config.core)
 		poller_stop(&ec->poller);
+	if (ec->capture)
+		capture_end(ec->capture);
 	capture_close(ec->capture);
 	kernel_close(ec->kernel);
 	core_free(ec->core);
@@ -342,6 +347,33 @@ unsigned engine_core_index(const struct engine_core *ec)
 struct core *engine_core_stack(struct engine_core *ec)
 {
 	return ec->core;
+}
+
+int engine_core_set_fault(struct engine_core *ec, const char *spec, char *why, uint32_t len)
+{
+	struct fault_port *with = NULL;
+	int err = spec ? fault_attach(&with, ec->config.port->id, queue_of(ec), spec, why, len) : 0;
+	if (err)
+		return err;
+	fault_detach(ec->fault);
+	ec->fault = with;
+	return 0;
+}
+
+struct capture *engine_core_swap_capture(struct engine_core *ec, struct capture *with, uint64_t now_ns)
+{
+	struct capture *old = ec->capture;
+	if (old)
+		capture_end(old);
+	ec->capture = with;
+	if (with)
+		capture_begin(with, ec->core, now_ns);
+	return old;
+}
+
+bool engine_core_has_capture(const struct engine_core *ec)
+{
+	return ec->capture != NULL;
 }
 
 struct fault_port *engine_core_fault(const struct engine_core *ec)

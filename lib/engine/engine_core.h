@@ -5,6 +5,7 @@
 
 #include "engine.h"
 
+struct capture;
 struct core_hooks;
 struct handover;
 
@@ -31,5 +32,13 @@ void engine_core_close(struct engine_core *ec);
 /* How many clients have been counted in and not out again (engine_core_leave). Any thread. */
 unsigned engine_core_clients(const struct engine_core *ec);
 void engine_core_enter(struct engine_core *ec);
+
+/* By the driving thread between two rounds (engine_change.c has it do so). */
+/* Other faults instead of those it has; spec NULL: none. 0, or a negative errno with a line in why: they are as they were. */
+int engine_core_set_fault(struct engine_core *ec, const char *spec, char *why, uint32_t len);
+/* Ends the capture that runs, if one does, and begins another, or none when it is NULL. Returns the one that ran. */
+struct capture *engine_core_swap_capture(struct engine_core *ec, struct capture *with, uint64_t now_ns);
+/* Any thread that is the only one to change it. */
+bool engine_core_has_capture(const struct engine_core *ec);
 
 #endif

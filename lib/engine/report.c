@@ -5,56 +5,40 @@
 
 #include <rte_mempool.h>
 
+#include "engine_look.h"
 #include "port.h"
 #include "server_inside.h"
 
-struct look_mail {
-	struct mail mail;
-	struct engine_core *core;
-	struct core_stats stats;
-	struct drop_counters drops;
-	struct engine_stats loop;
-};
-
-static void run_look(struct mail *mail, uint64_t now_ns)
-{
-	struct look_mail *m = (struct look_mail *)mail;
-	const struct core *core = engine_core_stack(m->core);
-	core_stats(core, &m->stats);
-	m->drops = *core_drops(core);
-	engine_core_stats(m->core, &m->loop);
-}
-
-static void print_core(const struct look_mail *m, FILE *out)
+static void print_core(const struct engine_core *core, const struct engine_look *m, FILE *out)
 {
 	const struct {
 		const char *name;
 		uint64_t value;
 	} rows[] = {
-		{ "clients", m->stats.clients }, { "qps", m->stats.qps }, { "cqs", m->stats.cqs }, { "mrs", m->stats.mrs }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
+		{ "clients", m->core.clients }, { "qps", m->core.qps }, { "cqs", m->core.cqs }, { "mrs", m->core.mrs }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
 		{ "idle_rounds", m->loop.idle_rounds }, { "longest_round_ns", m->loop.longest_round_ns }, { "sleeps", m->loop.sleeps }, { "slept_ns", m->loop.slept_ns },
 		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
 		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },
-		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->stats.rx_packets }, { "tx_packets", m->stats.tx_packets }, { "rx_bytes", m->stats.rx_bytes },
-		{ "tx_bytes", m->stats.tx_bytes }, { "loopback_packets", m->stats.loopback_packets }, { "wqes", m->stats.wqes }, { "cqes", m->stats.cqes }, { "events", m->stats.events },
-		{ "doorbells", m->stats.doorbells }, { "bad_wqes", m->stats.bad_wqes }, { "bad_indices", m->stats.bad_indices }, { "bad_doorbells", m->stats.bad_doorbells },
-		{ "cq_overruns", m->stats.cq_overruns }, { "lost_events", m->stats.lost_events }, { "refused_requests", m->stats.refused_requests }, { "qp_bytes", m->stats.qp_bytes },
+		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->core.rx_packets }, { "tx_packets", m->core.tx_packets }, { "rx_bytes", m->core.rx_bytes },
+		{ "tx_bytes", m->core.tx_bytes }, { "loopback_packets", m->core.loopback_packets }, { "wqes", m->core.wqes }, { "cqes", m->core.cqes }, { "events", m->core.events },
+		{ "doorbells", m->core.doorbells }, { "bad_wqes", m->core.bad_wqes }, { "bad_indices", m->core.bad_indices }, { "bad_doorbells", m->core.bad_doorbells },
+		{ "cq_overruns", m->core.cq_overruns }, { "lost_events", m->core.lost_events }, { "refused_requests", m->core.refused_requests }, { "qp_bytes", m->core.qp_bytes },
 	};
-	fprintf(out, "core %u", engine_core_index(m->core));
+	fprintf(out, "core %u", engine_core_index(core));
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		fprintf(out, " %s %llu", rows[i].name, (unsigned long long)rows[i].value);
 	fputc('\n', out);
 	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
 		if (m->drops.count[d])
-			fprintf(out, "drop %s core %u count %llu\n", drop_name(d), engine_core_index(m->core), (unsigned long long)m->drops.count[d]);
+			fprintf(out, "drop %s core %u count %llu\n", drop_name(d), engine_core_index(core), (unsigned long long)m->drops.count[d]);
 }
 
 static void print_cores(const struct server *s, FILE *out)
 {
 	for (unsigned i = 0; i < engine_cores(s->engine); i++) {
-		struct look_mail m = { .mail.run = run_look, .core = engine_core_at(s->engine, i) };
-		engine_carry_out(m.core, &m.mail);
-		print_core(&m, out);
+		struct engine_look look;
+		engine_look(engine_core_at(s->engine, i), &look);
+		print_core(engine_core_at(s->engine, i), &look, out);
 	}
 }
 

@@ -77,7 +77,7 @@ static enum drop on_loss(struct qp *q, enum wc_cause cause, struct psn seen, enu
 	c->has_loss = true;
 	c->lost_psn = una;
 	c->lost_at = q->env->now_ns;
-	q->counter[cause == CAUSE_SEQUENCE_NAKS ? QP_PACKET_SEQ_ERR : QP_IMPLIED_NAK_SEQ_ERR]++;
+	qp_count(q, cause == CAUSE_SEQUENCE_NAKS ? QP_PACKET_SEQ_ERR : QP_IMPLIED_NAK_SEQ_ERR);
 	if (retry_take(q, cause))
 		req_on_lost(q);
 	return why;
@@ -116,7 +116,7 @@ static enum drop on_rnr(struct qp *q, const struct packet *p)
 		return on_loss(q, CAUSE_IMPLIED_NAKS, p->psn, DROP_NONE);
 	if (retry_is_waiting(q) || psn_is_equal(q->flight.next, q->flight.una))
 		return DROP_NAK_STALE;
-	q->counter[QP_RNR_NAK_RETRY_ERR]++;
+	qp_count(q, QP_RNR_NAK_RETRY_ERR);
 	if (retry_take_rnr(q, p->aeth.syndrome & 0x1f))
 		req_on_lost(q);
 	return DROP_NONE;

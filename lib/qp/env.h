@@ -4,6 +4,7 @@
 #define UROCE_ENV_H
 
 #include "addr.h"
+#include "counters.h"
 #include "cq.h"
 #include "drop.h"
 #include "group.h"
@@ -26,6 +27,7 @@ struct qp_env {
 	struct qp_group_list groups; /* whose QPs have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
+	uint64_t qp_counter[QP_COUNTER_COUNT]; /* of all QPs, those that are gone too: what qp_count counts, and nothing that happens with every packet */
 	uint64_t qp_bytes;         /* of all QPs, qp_bytes() of each */
 	uint64_t bad_wqes;         /* that cannot be carried out: opcode, SGEs, lengths */
 	uint64_t bad_indices;      /* looks at an SQ or RQ whose index cannot be */

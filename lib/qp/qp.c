@@ -402,7 +402,7 @@ static enum drop check_connection(const struct qp *q, const struct packet *p)
 static void note_source_port(struct qp *q, const struct packet *p, enum drop d)
 {
 	if (q->peer_port)
-		q->counter[QP_SOURCE_PORT_CHANGES]++;
+		qp_count(q, QP_SOURCE_PORT_CHANGES);
 	if (d == DROP_NONE)
 		q->peer_port = p->udp_src_port;
 }

@@ -202,6 +202,12 @@ void qp_on_doorbell(struct qp *q);
 void qp_on_cq_overrun(struct qp *q);
 
 /* ---- among the parts ---- */
+/* Something out of the ordinary, counted for the QP and for its core. */
+static inline void qp_count(struct qp *q, enum qp_counter i)
+{
+	q->counter[i]++;
+	q->env->qp_counter[i]++;
+}
 static inline bool qp_can_send(const struct qp *q)
 {
 	return q->state == ABI_QP_RTS || q->state == ABI_QP_SQD;

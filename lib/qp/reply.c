@@ -107,7 +107,7 @@ static uint32_t build_nak(struct qp *q, uint8_t *frame)
 {
 	struct out *o = &q->out;
 	o->is_nak_due = false;
-	q->counter[o->nak_syndrome >> 5 == 1 ? QP_RNR_NAK_SENT : QP_NAKS_SENT]++;
+	qp_count(q, o->nak_syndrome >> 5 == 1 ? QP_RNR_NAK_SENT : QP_NAKS_SENT);
 	return build_acknowledge(q, frame, o->nak_syndrome, o->nak_psn);
 }
 

@@ -436,7 +436,7 @@ void req_lose(struct qp *q)
 {
 	struct inflight *f = &q->flight;
 	inflight_sent(f, f->cursor->psns - f->cursor_psn);
-	q->counter[QP_TX_UNREACHABLE]++;
+	qp_count(q, QP_TX_UNREACHABLE);
 	settle_sent(q);
 }
 
@@ -488,8 +488,8 @@ static uint32_t send_probe(struct qp *q, uint8_t *frame)
 	uint32_t len = build_data(q, w, (q->flight.una.v - w->first.v) & PSN_MASK, true, frame);
 	if (len) {
 		retry_on_probe_sent(q);
-		q->counter[QP_TAIL_PROBES]++;
-		q->counter[QP_RETRANSMITTED_PACKETS]++;
+		qp_count(q, QP_TAIL_PROBES);
+		qp_count(q, QP_RETRANSMITTED_PACKETS);
 		q->counter[QP_TX_PACKETS]++;
 	}
 	return len;
@@ -534,7 +534,8 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 		settle_sent(q);
 		return len;
 	}
-	q->counter[QP_RETRANSMITTED_PACKETS] += is_again;
+	if (__builtin_expect(is_again, 0))
+		qp_count(q, QP_RETRANSMITTED_PACKETS);
 	retry_on_sent(q, psn, asks, is_again);
 	return len;
 }

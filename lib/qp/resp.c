@@ -261,7 +261,7 @@ static enum drop repeat_read(struct qp *q, const struct packet *p, struct replay
 static enum drop repeat(struct qp *q, const struct packet *p)
 {
 	struct replay_record *rec;
-	q->counter[QP_DUPLICATE_REQUEST]++;
+	qp_count(q, QP_DUPLICATE_REQUEST);
 	switch ((enum message)p->op->message) {
 	case MESSAGE_READ_REQUEST:
 		rec = replay_find(&q->out.replay, p->psn);
@@ -314,7 +314,8 @@ static enum drop take_reliable(struct qp *q, const struct packet *p)
 	if (v == EXECUTE)
 		return DROP_NONE;
 	r->is_gap_known |= v == PSN_GAP;
-	q->counter[QP_OUT_OF_SEQUENCE] += v == PSN_GAP || v == PSN_GAP_KNOWN;
+	if (v == PSN_GAP || v == PSN_GAP_KNOWN)
+		qp_count(q, QP_OUT_OF_SEQUENCE);
 	return carry_out(q, v);
 }
 

@@ -38,7 +38,7 @@ static void arm(struct qp *q)
 static void on_timeout(struct qp *q)
 {
 	q->retry.rto_at = q->retry.probe_at = 0;
-	q->counter[QP_LOCAL_ACK_TIMEOUT_ERR]++;
+	qp_count(q, QP_LOCAL_ACK_TIMEOUT_ERR);
 	if (retry_take(q, CAUSE_ACK_TIMEOUT))
 		req_on_lost(q);
 }

@@ -19,7 +19,8 @@ enum verdict uc_rx(struct qp *q, const struct packet *p)
 	int32_t ahead = psn_distance(p->psn, r->epsn);
 	if (ahead < 0 && (!begins || ahead >= -OLD_MAX))
 		return PSN_OLD;
-	q->counter[QP_OUT_OF_SEQUENCE] += ahead != 0;
+	if (ahead)
+		qp_count(q, QP_OUT_OF_SEQUENCE);
 	r->epsn = psn_add(p->psn, 1);
 	if (begins)
 		deliver_abandon(q); /* what was before it, if it has not ended */

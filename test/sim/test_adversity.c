@@ -107,14 +107,14 @@ struct catcher {
 	unsigned n;
 };
 
-static void catch_reads(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void catch_reads(void *arg, const struct core_seen *seen)
 {
 	struct catcher *c = arg;
 	struct packet p;
-	if (!is_tx || c->n == 2 || packet_parse(&p, frame, len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || p.op->message != MESSAGE_READ_REQUEST)
+	if (!seen->is_tx || c->n == 2 || packet_parse(&p, seen->frame, seen->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || p.op->message != MESSAGE_READ_REQUEST)
 		return;
-	memcpy(c->frame[c->n], frame, len);
-	c->len[c->n++] = len;
+	memcpy(c->frame[c->n], seen->frame, seen->len);
+	c->len[c->n++] = seen->len;
 }
 
 /* A late copy of an answered READ, and a new READ of a peer at its limit, in one burst: the copy gives way. */

@@ -192,14 +192,14 @@ struct catcher {
 	uint32_t len;
 };
 
-static void catch_write(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void catch_write(void *arg, const struct core_seen *seen)
 {
 	struct catcher *c = arg;
 	struct packet p;
-	if (!is_tx || len > sizeof(c->frame) || packet_parse(&p, frame, len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || !(p.op->flags & OPCODE_RETH))
+	if (!seen->is_tx || seen->len > sizeof(c->frame) || packet_parse(&p, seen->frame, seen->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || !(p.op->flags & OPCODE_RETH))
 		return;
-	memcpy(c->frame, frame, len);
-	c->len = len;
+	memcpy(c->frame, seen->frame, seen->len);
+	c->len = seen->len;
 }
 
 #define QPN_AT (BTH_AT + 4)

@@ -263,17 +263,17 @@ struct ledger {
 	bool has_frontier;
 };
 
-static void keep_books(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void keep_books(void *arg, const struct core_seen *seen)
 {
 	struct ledger *l = arg;
 	struct packet p;
-	if (!is_tx) {
-		l->icrc += why == DROP_ICRC;
-		l->ahead += why == DROP_PSN_AHEAD;
-		l->duplicates += why == DROP_DUPLICATE;
+	if (!seen->is_tx) {
+		l->icrc += seen->why == DROP_ICRC;
+		l->ahead += seen->why == DROP_PSN_AHEAD;
+		l->duplicates += seen->why == DROP_DUPLICATE;
 		return;
 	}
-	if (packet_parse(&p, frame, len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE)
+	if (packet_parse(&p, seen->frame, seen->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE)
 		return;
 	if (p.op->message == MESSAGE_ACKNOWLEDGE) {
 		unsigned type = p.aeth.syndrome >> 5;

@@ -29,18 +29,18 @@ void world_show(void)
 		printf("    %s\n", shown.text[i % SHOWN]);
 }
 
-static void on_packet(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void on_packet(void *arg, const struct core_seen *seen)
 {
 	struct world *w = arg;
 	char *to = shown.text[shown.n++ % SHOWN];
-	int n = snprintf(to, LINE_BYTES, "%12.3f us %c ", (double)(now_ns - START_NS) / 1000, is_tx ? '>' : '<');
-	packet_print(to + n, LINE_BYTES - (uint32_t)n, frame, len, VLAN_NONE);
-	if (!is_tx) {
-		w->last_drop = why;
-		memcpy(w->last_ip, frame + 14, sizeof(w->last_ip));
+	int n = snprintf(to, LINE_BYTES, "%12.3f us %c ", (double)(seen->now_ns - START_NS) / 1000, seen->is_tx ? '>' : '<');
+	packet_print(to + n, LINE_BYTES - (uint32_t)n, seen->frame, seen->len, VLAN_NONE);
+	if (!seen->is_tx) {
+		w->last_drop = seen->why;
+		memcpy(w->last_ip, seen->frame + 14, sizeof(w->last_ip));
 		n = (int)strlen(to);
-		if (why)
-			snprintf(to + n, LINE_BYTES - (uint32_t)n, " [%s]", drop_name(why));
+		if (seen->why)
+			snprintf(to + n, LINE_BYTES - (uint32_t)n, " [%s]", drop_name(seen->why));
 	}
 }
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing. What takes system calls (files) is done by the caller's thread, what touches a core by the one that drives it. */
+#include "engine_change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "addr.h"
+#include "capture.h"
+#include "core.h"
+#include "engine_core.h"
+#include "fault_dpdk.h"
+#include "port.h"
+
+#define PATH_BYTES 512u
+
+struct change {
+	struct mail mail;
+	struct engine_core *ec;
+	const struct gid *gid;
+	uint16_t vlan;
+	unsigned prefix_len;
+	uint32_t index;
+	const uint8_t *mac;
+	const char *spec;
+	char *why;
+	uint32_t why_len;
+	struct capture *capture;
+	int err;
+};
+
+/* One core after the other, until one refuses: they have the same tables, so the first one does. */
+static int change_all(struct engine *e, struct change *c, void (*run)(struct mail *, uint64_t))
+{
+	for (unsigned i = 0; i < engine_cores(e) && !c->err; i++) {
+		c->mail = (struct mail){ .run = run };
+		c->ec = engine_core_at(e, i);
+		engine_carry_out(c->ec, &c->mail);
+	}
+	return c->err;
+}
+
+static struct addr *addr_of(const struct change *c)
+{
+	return core_addr(engine_core_stack(c->ec));
+}
+
+/* ---- addresses ---- */
+
+static void run_gid_add(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->err = addr_gid_add(addr_of(c), c->gid, c->vlan, c->prefix_len, &c->index);
+}
+
+static void run_gid_remove(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->err = addr_gid_remove(addr_of(c), c->index);
+}
+
+static void run_neighbour_add(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->err = addr_learn(addr_of(c), c->gid, c->vlan, c->mac, true, now_ns);
+}
+
+int engine_gid_add(struct engine *e, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index)
+{
+	struct change c = { .gid = gid, .vlan = vlan, .prefix_len = prefix_len };
+	int err = engine_has_kernel_addresses(e) ? -EPERM : change_all(e, &c, run_gid_add);
+	*index = c.index;
+	return err;
+}
+
+int engine_gid_remove(struct engine *e, uint32_t index)
+{
+	struct change c = { .index = index };
+	return engine_has_kernel_addresses(e) ? -EPERM : change_all(e, &c, run_gid_remove);
+}
+
+int engine_neighbour_add(struct engine *e, const struct gid *gid, uint16_t vlan, const uint8_t mac[6])
+{
+	struct change c = { .gid = gid, .vlan = vlan, .mac = mac };
+	return change_all(e, &c, run_neighbour_add);
+}
+
+/* ---- faults ---- */
+
+static void run_fault_set(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->err = engine_core_set_fault(c->ec, c->spec, c->why, c->why_len);
+}
+
+int engine_fault_set(struct engine *e, const char *spec, char *why, uint32_t len)
+{
+	struct change c = { .spec = spec, .why = why, .why_len = len };
+	if (len)
+		why[0] = 0;
+	return change_all(e, &c, run_fault_set);
+}
+
+int engine_fault_switch(struct engine *e, bool is_on)
+{
+	for (unsigned i = 0; i < engine_cores(e); i++) {
+		struct fault_port *f = engine_core_fault(engine_core_at(e, i));
+		if (!f)
+			return -ENOENT;
+		fault_port_switch(f, is_on);
+	}
+	return 0;
+}
+
+/* ---- captures ---- */
+
+static void run_capture(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->capture = engine_core_swap_capture(c->ec, c->capture, now_ns);
+}
+
+/* Puts a capture, or NULL, in the place of the core's; returns that one. */
+static struct capture *swap(struct engine_core *ec, struct capture *with)
+{
+	struct change c = { .mail.run = run_capture, .ec = ec, .capture = with };
+	engine_carry_out(ec, &c.mail);
+	return c.capture;
+}
+
+int engine_capture_stop(struct engine *e, uint64_t *frames)
+{
+	int err = 0;
+	*frames = 0;
+	for (unsigned i = 0; i < engine_cores(e); i++) {
+		struct capture *c = swap(engine_core_at(e, i), NULL);
+		if (!c) {
+			err = -ENOENT;
+			continue;
+		}
+		*frames += capture_frames(c);
+		if (capture_has_failed(c))
+			err = -EIO;
+		capture_close(c);
+	}
+	return err;
+}
+
+int engine_capture_start(struct engine *e, const char *path, uint32_t qpn)
+{
+	char name[PATH_BYTES];
+	struct capture *capture;
+	uint64_t frames;
+	if (engine_core_has_capture(engine_core_at(e, 0)))
+		return -EBUSY;
+	if (strlen(path) + 4 > sizeof(name))
+		return -ENAMETOOLONG;
+	for (unsigned i = 0; i < engine_cores(e); i++) {
+		snprintf(name, sizeof(name), engine_cores(e) > 1 ? "%s.%u" : "%s", path, i);
+		int err = capture_open(&capture, name, engine_port(e)->text, qpn, engine_log(e));
+		if (err) {
+			engine_capture_stop(e, &frames);
+			return err;
+		}
+		capture_close(swap(engine_core_at(e, i), capture));
+	}
+	return 0;
+}
