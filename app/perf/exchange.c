@@ -53,13 +53,13 @@ static struct addrinfo *resolve(const char *text, bool is_server, const char *us
 	char host[256], port[16];
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = is_server ? AI_PASSIVE : 0 }, *list = NULL;
 	if (!split(text, is_server, usual_port, host, port)) {
-		fprintf(stderr, "uroce-perf: \"%s\" is no address: expected %s\n", text, is_server ? "[HOST:]PORT" : "HOST[:PORT]");
+		fprintf(stderr, "%s: \"%s\" is no address: expected %s\n", program_invocation_short_name, text, is_server ? "[HOST:]PORT" : "HOST[:PORT]");
 		*err = -1;
 		return NULL;
 	}
 	*err = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
 	if (*err)
-		fprintf(stderr, "uroce-perf: %s: %s\n", text, gai_strerror(*err));
+		fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, text, gai_strerror(*err));
 	return list;
 }
 
@@ -79,7 +79,7 @@ int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 	listener = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (listener < 0 || bind(listener, list->ai_addr, list->ai_addrlen) || listen(listener, 1))
-		fprintf(stderr, "uroce-perf: cannot listen at %s: %s\n", at, strerror(errno));
+		fprintf(stderr, "%s: cannot listen at %s: %s\n", program_invocation_short_name, at, strerror(errno));
 	else
 		while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0 && errno == EINTR)
 			;
@@ -110,7 +110,7 @@ int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
 	}
 	freeaddrinfo(list);
 	if (fd < 0) {
-		fprintf(stderr, "uroce-perf: nobody answers at %s: %s (expected: a server there, such as uroce-perf --listen)\n", to, strerror(err));
+		fprintf(stderr, "%s: nobody answers at %s: %s (expected: a server there, such as %s --listen)\n", program_invocation_short_name, to, strerror(err), program_invocation_short_name);
 		return -1;
 	}
 	exchange_init(x, fd);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing but the reading of patterns: what commands there are, and what their values can be, is in the tables of others. A line that fits no pattern is answered by what could have stood at the first word that fits none. */
+#include "grammar.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A line, or a pattern, cut at its blanks. */
+struct words {
+	char text[GRAMMAR_WORD_MAX];
+	char *word[GRAMMAR_WORDS];
+	unsigned n;
+	bool is_too_much;
+};
+
+static void cut(struct words *w, const char *line)
+{
+	*w = (struct words){ .n = 0 };
+	w->is_too_much = strlen(line) >= sizeof(w->text);
+	snprintf(w->text, sizeof(w->text), "%s", line);
+	char *rest = w->text;
+	for (char *p; (p = strtok_r(NULL, " \t\r\n", &rest));) {
+		if (w->n == GRAMMAR_WORDS) {
+			w->is_too_much = true;
+			return;
+		}
+		w->word[w->n++] = p;
+	}
+}
+
+/* One word of a pattern. */
+struct token {
+	const struct kind *kind; /* NULL: a plain word */
+	bool is_optional;
+	char text[64];           /* without brackets */
+};
+
+static const struct kind *find_kind(const struct grammar *g, const char *name)
+{
+	for (const struct kind *k = g->kinds; k->name; k++)
+		if (!strcmp(k->name, name))
+			return k;
+	return NULL;
+}
+
+/* The i-th word of a command's pattern; false: there are fewer. */
+static bool read_token(const struct grammar *g, const struct command *c, unsigned i, struct token *t)
+{
+	const char *p = c->pattern;
+	for (; i && *p; i--) {
+		p += strcspn(p, " ");
+		p += strspn(p, " ");
+	}
+	int len = (int)strcspn(p, " ");
+	*t = (struct token){ .is_optional = *p == '[' };
+	if (!len)
+		return false;
+	if (t->is_optional) {
+		p++;
+		len -= 2;
+	}
+	if (*p == '<')
+		snprintf(t->text, sizeof(t->text), "%.*s", len - 2, p + 1);
+	else
+		snprintf(t->text, sizeof(t->text), "%.*s", len, p);
+	t->kind = *p == '<' ? find_kind(g, t->text) : NULL;
+	return true;
+}
+
+static bool takes(const struct grammar *g, const struct token *t, const char *word, struct value *v)
+{
+	*v = (struct value){ .text = word };
+	return t->kind ? t->kind->take(g->lab, word, v) : !strcmp(t->text, word);
+}
+
+/* How many words of w, from the first, fit a command; *is_whole: they all do, and nothing is missing. */
+static unsigned match(const struct grammar *g, const struct command *c, const struct words *w, struct value *value, unsigned *given, bool *is_whole)
+{
+	struct token t;
+	struct value v;
+	unsigned i = 0;
+	*given = 0;
+	for (; i < w->n && read_token(g, c, i, &t) && takes(g, &t, w->word[i], &v); i++)
+		if (t.kind && value)
+			value[(*given)++] = v;
+	*is_whole = i == w->n && (!read_token(g, c, i, &t) || t.is_optional);
+	return i;
+}
+
+/* ---- the one line ---- */
+
+#define EXPECTED_MAX 48u
+
+/* What could have stood there, each once: commands may begin alike. */
+struct expected {
+	char text[EXPECTED_MAX][128];
+	unsigned n;
+};
+
+static void expect(struct expected *e, const char *what)
+{
+	for (unsigned i = 0; i < e->n; i++)
+		if (!strcmp(e->text[i], what))
+			return;
+	if (e->n < EXPECTED_MAX)
+		snprintf(e->text[e->n++], sizeof(e->text[0]), "%s", what);
+}
+
+static int refuse(const struct grammar *g, const struct words *w)
+{
+	unsigned most = 0, given;
+	bool is_whole, may_end = false;
+	struct expected e = { .n = 0 };
+	struct token t;
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			unsigned n = match(g, c, w, NULL, &given, &is_whole);
+			most = n > most ? n : most;
+		}
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			if (match(g, c, w, NULL, &given, &is_whole) < most)
+				continue;
+			if (!read_token(g, c, most, &t)) {
+				may_end = true;
+				continue;
+			}
+			may_end = may_end || t.is_optional;
+			expect(&e, t.kind ? t.kind->takes : t.text);
+		}
+	if (may_end)
+		expect(&e, "nothing");
+	fprintf(stderr, "%s%s%s: expected ", w->n > most ? "\"" : "after \"", w->word[w->n > most ? most : most - 1], "\"");
+	for (unsigned i = 0; i < e.n; i++)
+		fprintf(stderr, "%s%s", i ? i + 1 < e.n ? ", " : " or " : "", e.text[i]);
+	fputc('\n', stderr);
+	return -EINVAL;
+}
+
+int grammar_run(const struct grammar *g, const char *line)
+{
+	struct words w;
+	struct value value[GRAMMAR_WORDS];
+	unsigned given;
+	bool is_whole;
+	cut(&w, line);
+	if (!w.n || w.word[0][0] == '#')
+		return 0;
+	if (w.is_too_much) {
+		fprintf(stderr, "the line is too long: expected at most %u characters and %u words\n", GRAMMAR_WORD_MAX - 1, GRAMMAR_WORDS);
+		return -EINVAL;
+	}
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			match(g, c, &w, value, &given, &is_whole);
+			if (is_whole)
+				return c->run(g->lab, value, given);
+		}
+	return refuse(g, &w);
+}
+
+/* ---- completion ---- */
+
+/* What can stand at the place of t: the i-th text. */
+static const char *nth_of(const struct grammar *g, const struct token *t, unsigned i)
+{
+	static char text[64];
+	if (t->kind)
+		return t->kind->nth ? t->kind->nth(g->lab, i) : NULL;
+	snprintf(text, sizeof(text), "%s", t->text);
+	return i ? NULL : text;
+}
+
+/* Whether an earlier command offers the same plain word at this place: it is listed once. */
+static bool is_offered(const struct grammar *g, const struct words *w, const struct command *until, const struct token *t)
+{
+	struct token other;
+	unsigned given;
+	bool is_whole;
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			if (c == until)
+				return false;
+			if (match(g, c, w, NULL, &given, &is_whole) == w->n && read_token(g, c, w->n, &other) && other.kind == t->kind && !strcmp(other.text, t->text))
+				return true;
+		}
+	return false;
+}
+
+const char *grammar_complete(const struct grammar *g, const char *line, unsigned i, unsigned *part)
+{
+	struct words w;
+	struct token t;
+	const char *text;
+	unsigned given;
+	bool is_whole;
+	size_t len = strlen(line);
+	cut(&w, line);
+	bool is_begun = w.n && len && !strchr(" \t", line[len - 1]);
+	const char *begun = is_begun ? w.word[--w.n] : "";
+	*part = (unsigned)strlen(begun);
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			if (match(g, c, &w, NULL, &given, &is_whole) < w.n || !read_token(g, c, w.n, &t) || is_offered(g, &w, c, &t))
+				continue;
+			for (unsigned n = 0; (text = nth_of(g, &t, n)); n++)
+				if (!strncmp(text, begun, *part) && !i--)
+					return text;
+		}
+	return NULL;
+}
+
+unsigned grammar_help(const struct grammar *g, const char *word)
+{
+	unsigned shown = 0;
+	size_t len = word ? strlen(word) : 0;
+	for (const struct command *const *table = g->tables; *table; table++)
+		for (const struct command *c = *table; c->pattern; c++) {
+			if (word && (strncmp(c->pattern, word, len) || (c->pattern[len] && c->pattern[len] != ' ')))
+				continue;
+			printf("  %-46s %s\n", c->pattern, c->help);
+			shown++;
+		}
+	return shown;
+}

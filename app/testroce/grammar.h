@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines into calls. A command is a pattern of words: a plain word stands for itself, <kind> for a value of that kind, and what is in brackets at the end may be left out. From the same tables come parsing, completion, help, and the one
+ * line that says what was expected where. */
+#ifndef TESTROCE_GRAMMAR_H
+#define TESTROCE_GRAMMAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gid.h"
+
+struct lab;
+
+#define GRAMMAR_WORDS 12u
+#define GRAMMAR_WORD_MAX 512u
+
+/* A value as its kind took it; text is what was typed. */
+struct value {
+	const char *text;
+	uint64_t number;
+	struct gid gid;
+	uint8_t mac[6];
+};
+
+struct kind {
+	const char *name;  /* as in patterns, without the angle brackets */
+	const char *takes; /* what is expected, in words */
+	bool (*take)(struct lab *lab, const char *text, struct value *v);
+	/* The i-th value that can be completed, NULL after the last; NULL: there are none to be listed. */
+	const char *(*nth)(struct lab *lab, unsigned i);
+};
+
+struct command {
+	const char *pattern;
+	/* value[i]: the i-th <kind> of the pattern; given: how many of them were there. 0, or negative after one line on standard error. */
+	int (*run)(struct lab *lab, const struct value *value, unsigned given);
+	const char *help;
+};
+
+struct grammar {
+	const struct command *const *tables; /* each ends with an empty row, the list with NULL */
+	const struct kind *kinds;            /* ends with an empty row */
+	struct lab *lab;
+};
+
+/* Carries out one line. An empty one, and one that begins with #, is nothing. 0, or negative after one line on standard error. */
+int grammar_run(const struct grammar *g, const char *line);
+/* The i-th word that may stand where the last word of line, or the space after it, is; NULL after the last. part: how many characters of it are there already. The text is valid until the next call. */
+const char *grammar_complete(const struct grammar *g, const char *line, unsigned i, unsigned *part);
+/* Every command, or those whose pattern begins with this word; how many there were. */
+unsigned grammar_help(const struct grammar *g, const char *word);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where commands come from: a terminal with line editing, history, completion and help (librte_cmdline), another standard input, or a file. */
+#ifndef TESTROCE_PROMPT_H
+#define TESTROCE_PROMPT_H
+
+#include "lab.h"
+
+/* Reads commands from standard input until it ends, or `quit`; looks after the traffic meanwhile. */
+void prompt_run(struct lab *lab);
+/* Carries out the lines of a file. How many went wrong, or -1 after a line on standard error: it cannot be read. */
+int prompt_run_file(struct lab *lab, const char *path);
+/* Waits, looking after the traffic; ends early when somebody presses a key (true) or a signal ends the program. */
+bool prompt_wait(struct lab *lab, double seconds, bool until_key);
+/* SIGINT and SIGTERM then end whatever waits here instead of the process. */
+void prompt_catch_signals(void);
+bool prompt_is_interrupted(void);
+
+#endif
