@@ -282,42 +282,17 @@ void core_client_set_quota(struct core_client *k, const struct core_usage *most)
 	k->has_quota = true;
 }
 
-static const struct {
-	const char *name;
-	size_t at;
-	bool is_bytes; /* uint64_t, else uint32_t */
-} quota_rows[] = {
-	{ "PDs", offsetof(struct core_usage, pds), false },
-	{ "QPs", offsetof(struct core_usage, qps), false },
-	{ "CQs", offsetof(struct core_usage, cqs), false },
-	{ "SRQs", offsetof(struct core_usage, srqs), false },
-	{ "AHs", offsetof(struct core_usage, ahs), false },
-	{ "MRs", offsetof(struct core_usage, mrs), false },
-	{ "completion channels", offsetof(struct core_usage, channels), false },
-	{ "registered bytes", offsetof(struct core_usage, registered_bytes), true },
-	{ "bytes of rings", offsetof(struct core_usage, ring_bytes), true },
-	{ "bytes of pool memory", offsetof(struct core_usage, pool_bytes), true },
-};
-
-static uint64_t quota_value(const struct core_usage *u, size_t row)
-{
-	const uint8_t *at = (const uint8_t *)u + quota_rows[row].at;
-	return quota_rows[row].is_bytes ? *(const uint64_t *)(const void *)at : *(const uint32_t *)(const void *)at;
-}
-
 int client_check_quota(struct core_client *k, const struct core_usage *more, struct abi_rep *rep)
 {
 	struct core_usage used;
 	if (!k->has_quota)
 		return 0;
 	core_client_usage(k, &used);
-	for (size_t i = 0; i < sizeof(quota_rows) / sizeof(quota_rows[0]); i++) {
-		uint64_t have = quota_value(&used, i), want = quota_value(more, i), most = quota_value(&k->quota, i);
+	for (unsigned i = 0; i < USAGE_ROWS; i++) {
+		uint64_t have = usage_row_value(&used, i), want = usage_row_value(more, i), most = usage_row_value(&k->quota, i);
 		if (!want || (have <= most && want <= most - have))
 			continue;
-		client_refuse(rep, -EDQUOT, "quota: %llu more %s asked for, %llu in use, %llu allowed", (unsigned long long)want, quota_rows[i].name, (unsigned long long)have, (unsigned long long)most);
-		log_limited(k->core->env.log, &k->refusals, k->core->env.now_ns, LOG_WARN, "%s: %s", k->core->config.name, rep->text);
-		return -EDQUOT;
+		return client_refuse(rep, -EDQUOT, "quota: %llu more %s asked for, %llu in use, %llu allowed", (unsigned long long)want, usage_row_text(i), (unsigned long long)have, (unsigned long long)most);
 	}
 	return 0;
 }

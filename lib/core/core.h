@@ -20,6 +20,7 @@
 #include "drop.h"
 #include "log.h"
 #include "msg.h"
+#include "usage.h"
 
 struct core;
 struct core_client;
@@ -118,13 +119,8 @@ int core_client_channel_fd(const struct core_client *k, uint32_t channel);
 /* Every later request is refused with -ENODEV and the client's page says so: the engine ends, or the client was thrown out. Driving thread, or before or after any. */
 void core_client_mark_dead(struct core_client *k);
 
-/* What a client has, and how much it may have. */
-struct core_usage {
-	uint32_t pds, qps, cqs, srqs, ahs, mrs, channels;
-	uint64_t registered_bytes, ring_bytes, pool_bytes;
-};
 void core_client_usage(const struct core_client *k, struct core_usage *u);
-/* A request that would go beyond it is refused with -EDQUOT and a log line. Until the first call nothing is limited but by the core itself. Driving thread. */
+/* A request that would go beyond it is refused with -EDQUOT. Until the first call nothing is limited but by the core itself. Driving thread. */
 void core_client_set_quota(struct core_client *k, const struct core_usage *most);
 
 /* ---- counters ---- */

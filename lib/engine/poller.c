@@ -22,17 +22,23 @@
 #define STUCK_NS 1000000000u /* a port that has taken nothing for so long is down */
 #define DOWN_NS 20000000u    /* and one that is known to be down is given so long to come up */
 #define STAMP_AFTER 4u  /* rounds and frames */
+#define REFILL_AFTER (POLLER_BURST / 2) /* frames sent: asking the pool costs the same for one mbuf as for many */
 
-/* Puts mbufs into the slots that have none. */
+static bool has_built(const struct poller *p)
+{
+	return p->sent != p->built;
+}
+
+/* Everything built is gone: puts mbufs into the slots that have none. */
 static bool refill(struct poller *p)
 {
-	if (unlikely(rte_pktmbuf_alloc_bulk(p->config.port->pool, p->tx, p->empty))) {
+	if (unlikely(rte_pktmbuf_alloc_bulk(p->config.port->pool, p->tx, p->sent))) {
 		p->stats.tx_no_mbuf++;
 		return false;
 	}
-	for (unsigned i = 0; i < p->empty; i++)
+	for (unsigned i = 0; i < p->sent; i++)
 		p->tx_frame[i].data = rte_pktmbuf_mtod(p->tx[i], uint8_t *);
-	p->empty = 0;
+	p->sent = p->built = 0;
 	return true;
 }
 
@@ -40,7 +46,7 @@ int poller_start(struct poller *p, const struct poller_config *config)
 {
 	memset(p, 0, sizeof(*p));
 	p->config = *config;
-	p->empty = POLLER_BURST;
+	p->sent = p->built = POLLER_BURST;
 	for (unsigned i = 0; i < POLLER_BURST; i++)
 		p->tx_frame[i].room = config->port->frame_room;
 	p->start_ns = p->now_ns = p->last_work_ns = clock_now(&config->clock);
@@ -50,10 +56,8 @@ int poller_start(struct poller *p, const struct poller_config *config)
 
 void poller_stop(struct poller *p)
 {
-	unsigned from = p->built ? p->sent : p->empty;
-	rte_pktmbuf_free_bulk(p->tx + from, POLLER_BURST - from);
-	p->empty = POLLER_BURST;
-	p->built = p->sent = 0;
+	rte_pktmbuf_free_bulk(p->tx + p->sent, POLLER_BURST - p->sent);
+	p->sent = p->built = POLLER_BURST;
 }
 
 /* Frames in several segments, and those of the wrong place, are rare: made whole if they fit. */
@@ -202,40 +206,38 @@ static void drop_stuck(struct poller *p)
 {
 	rte_pktmbuf_free_bulk(p->tx + p->sent, p->built - p->sent);
 	p->stats.tx_dropped += p->built - p->sent;
-	p->empty = p->built;
-	p->built = p->sent = 0;
-	refill(p);
+	p->sent = p->built;
+}
+
+/* Has the core build frames where there are empty mbufs. false: there is nothing to send. */
+static bool build(struct poller *p, uint64_t now_ns)
+{
+	if (p->sent >= REFILL_AFTER && unlikely(!refill(p)) && p->sent == POLLER_BURST)
+		return false;
+	p->built += core_tx(p->config.core, now_ns, p->tx_frame + p->built, POLLER_BURST - p->built);
+	for (unsigned i = p->sent; i < p->built; i++)
+		p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
+	p->taken_ns = now_ns;
+	return has_built(p);
 }
 
 static unsigned transmit(struct poller *p, uint64_t now_ns)
 {
-	if (!p->built) {
-		if (unlikely(p->empty) && !refill(p))
-			return 0;
-		p->built = core_tx(p->config.core, now_ns, p->tx_frame, POLLER_BURST);
-		if (!p->built)
-			return 0;
-		p->taken_ns = now_ns;
-		for (unsigned i = 0; i < p->built; i++)
-			p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
-	}
+	if (!has_built(p) && !build(p, now_ns))
+		return 0;
 	unsigned before = p->sent;
 	if (unlikely(p->config.handover != NULL))
 		send_each_way(p);
 	else
 		p->sent += send_to_port(p, p->built - p->sent);
 	unsigned n = p->sent - before;
-	if (unlikely(p->sent < p->built)) {
-		p->stats.tx_partial++;
-		if (n)
-			p->taken_ns = now_ns;
-		else if (now_ns - p->taken_ns > (port_is_down(p->config.port) ? DOWN_NS : STUCK_NS))
-			drop_stuck(p);
+	if (likely(!has_built(p)))
 		return n;
-	}
-	p->empty = p->built;
-	p->built = p->sent = 0;
-	refill(p);
+	p->stats.tx_partial++;
+	if (n)
+		p->taken_ns = now_ns;
+	else if (now_ns - p->taken_ns > (port_is_down(p->config.port) ? DOWN_NS : STUCK_NS))
+		drop_stuck(p);
 	return n;
 }
 
@@ -285,7 +287,7 @@ unsigned poller_round(struct poller *p)
 
 static bool has_work(const struct poller *p)
 {
-	return p->built || mailbox_has_mail(p->config.mailbox) || (p->config.handover && !handover_is_empty(p->config.handover, p->config.index));
+	return has_built(p) || mailbox_has_mail(p->config.mailbox) || (p->config.handover && !handover_is_empty(p->config.handover, p->config.index));
 }
 
 static void set_sleeping(struct poller *p, bool sleeping)
@@ -314,7 +316,7 @@ static void nap(struct poller *p)
 
 void poller_idle(struct poller *p)
 {
-	bool is_lasting = p->now_ns - p->last_work_ns >= AWAKE_NS && !p->built;
+	bool is_lasting = p->now_ns - p->last_work_ns >= AWAKE_NS && !has_built(p);
 	if (p->config.idle == DEVICE_IDLE_SPIN)
 		return;
 	if (!is_lasting) {

@@ -40,8 +40,8 @@ struct poller {
 	uint64_t now_ns, last_work_ns, tick_at_ns, start_ns, taken_ns;
 	unsigned since_stamp; /* rounds and frames since the clock was read */
 	bool has_slept;
-	/* Frames being sent: [0, sent) are gone, [sent, built) wait for room in the port, [built, BURST) are empty mbufs. Of these, [0, empty) have no mbuf at all. */
-	unsigned sent, built, empty;
+	/* Frames being sent: [0, sent) are gone and have no mbuf, [sent, built) wait for room in the port, [built, BURST) are empty mbufs. */
+	unsigned sent, built;
 	struct rte_mbuf *tx[POLLER_BURST];
 	struct core_frame tx_frame[POLLER_BURST];
 	struct engine_stats stats;

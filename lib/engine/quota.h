@@ -32,9 +32,4 @@ void quota_update(struct quota_user *u, const struct core_usage *was, const stru
 /* The most that a client which has `used` may have: as one client, and as one of its user's. */
 struct core_usage quota_most(const struct quota_user *u, const struct core_usage *used, const struct core_usage *per_client, const struct core_usage *per_user);
 
-/* The members of struct core_usage, one a row, for whoever prints them. */
-#define QUOTA_ROWS 10u
-const char *quota_row_name(unsigned row);
-uint64_t quota_row_value(const struct core_usage *u, unsigned row);
-
 #endif

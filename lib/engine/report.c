@@ -44,8 +44,8 @@ static void print_cores(const struct server *s, FILE *out)
 
 static void print_usage(const struct core_usage *u, FILE *out)
 {
-	for (unsigned i = 0; i < QUOTA_ROWS; i++)
-		fprintf(out, " %s %llu", quota_row_name(i), (unsigned long long)quota_row_value(u, i));
+	for (unsigned i = 0; i < USAGE_ROWS; i++)
+		fprintf(out, " %s %llu", usage_row_key(i), (unsigned long long)usage_row_value(u, i));
 }
 
 static void print_users(const struct server *s, FILE *out)

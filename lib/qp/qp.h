@@ -136,13 +136,13 @@ struct qp {
 	struct retry retry;
 	struct resp resp;
 	struct out out;
-	struct recv_queue *source; /* where its receives come from: &rq, or an SRQ's */
-	struct recv_queue rq;
-	struct ah ah;
-	bool has_ah;              /* never with UD */
 	struct pd *pd;
 	struct cq *send_cq, *recv_cq;
+	bool has_ah;              /* never with UD */
+	_Alignas(ABI_CACHE_LINE) struct ah ah; /* its template is copied into every packet */
 	uint64_t counter[QP_COUNTER_COUNT];
+	struct recv_queue *source; /* where its receives come from: &rq, or an SRQ's */
+	struct recv_queue rq;
 	/* cold */
 	struct abi_qp_attr attr;  /* as modified; state and the PSNs live elsewhere */
 	struct abi_qp_cap cap;
