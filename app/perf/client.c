@@ -54,8 +54,19 @@ static int connect_trial(struct end *e)
 	return ready ? 0 : -1;
 }
 
+/* What of a stream was lost is taken from what was measured, though some may have been lost before; what is verified is what arrived whole. */
+static void count_lost(const struct end *e, struct result *r, uint64_t received)
+{
+	const struct trial *t = &e->trial;
+	if (t->test == TEST_LATENCY || (t->test == TEST_STREAM && !t->op->takes_recv))
+		return;
+	r->lost = r->sent > received ? r->sent - received : 0;
+	r->messages = r->messages > r->lost ? r->messages - r->lost : 0;
+	r->bytes = r->messages * t->size;
+}
+
 /* Ends the trial at the server, and hears its last word: the server often knows better why something failed. */
-static int end_trial(struct end *e, int err)
+static int end_trial(struct end *e, struct result *r, int err)
 {
 	json_t *answer = NULL;
 	if (exchange_send(e->exchange, json_pack("{s:b}", "end", 1)))
@@ -65,6 +76,8 @@ static int end_trial(struct end *e, int err)
 		answer = exchange_read(e->exchange);
 	} while (answer && !json_object_get(answer, "done"));
 	const char *why = json_string_value(json_object_get(answer, "error"));
+	if (end_may_lose(e))
+		count_lost(e, r, (uint64_t)json_integer_value(json_object_get(answer, "received")));
 	if (!answer)
 		err = end_fail(e, "the server is gone");
 	if (why && *why && !strstr(e->error, why)) {
@@ -76,7 +89,7 @@ static int end_trial(struct end *e, int err)
 	return err;
 }
 
-static void add_counters(struct end *e, struct result *r)
+void result_add_counters(struct result *r, const struct end *e)
 {
 	uint64_t value[RESULT_COUNTERS];
 	for (uint32_t q = 0; q < e->trial.qps && e->qp && e->qp[q]; q++) {
@@ -102,8 +115,8 @@ static int run_trial(struct client *c, const struct trial *t, struct result *r)
 		err = connect_trial(e);
 	if (!err)
 		err = tests[t->test].run(e, r);
-	add_counters(e, r);
-	err = end_trial(e, err);
+	result_add_counters(r, e);
+	err = end_trial(e, r, err);
 	end_release(e);
 	return err;
 }
@@ -115,8 +128,8 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 	const struct options *o = c->role->options;
 	const struct result *done[TESTS] = { NULL };
 	struct pace pace = { report_pace, &c->report };
-	struct trial t, asked = { .pace = o->is_progress ? &pace : NULL, .op = op, .size = size, .qps = o->qps, .depth = o->depth, .batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu,
-		.iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
+	struct trial t, asked = { .pace = o->is_progress ? &pace : NULL, .op = op, .service = o->service, .has_srq = o->has_srq, .size = size, .qps = o->qps, .depth = o->depth,
+		.batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu, .iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
 	struct trial shown = asked; /* with the QPs of the stream, if there was one */
 	int err = 0;
 	shown.test = TESTS;

@@ -52,9 +52,11 @@ void end_close(struct end *e)
 static void plan_memory(struct end *e)
 {
 	const struct trial *t = &e->trial;
-	e->stride = (t->size + 63) / 64 * 64 + GUARD_BYTES;
-	uint64_t fit = t->test == TEST_LATENCY ? (t->size > SIZE_ONE_SLOT ? 1 : SLOTS_LATENCY) : (t->test == TEST_STREAM ? MEMORY_STREAM : MEMORY_VERIFY / t->qps) / e->stride;
-	uint64_t least = t->test == TEST_VERIFY ? 2 : 1;
+	e->headroom = t->service == UROCE_UD ? END_HEADERS : 0;
+	e->stride = (e->headroom + t->size + 63) / 64 * 64 + GUARD_BYTES;
+	const uint64_t fits[TESTS] = { [TEST_STREAM] = MEMORY_STREAM / e->stride, [TEST_LATENCY] = t->size > SIZE_ONE_SLOT ? 1 : SLOTS_LATENCY,
+		[TEST_VERIFY] = MEMORY_VERIFY / t->qps / e->stride };
+	uint64_t fit = fits[t->test], least = t->test == TEST_VERIFY ? 2 : 1;
 	if (fit < least)
 		fit = least;
 	e->slots = fit < t->depth ? (uint32_t)fit : t->depth;
@@ -75,14 +77,28 @@ static int make_memory(struct end *e)
 	return err ? end_fail(e, "memory region: %s", strerror(-err)) : 0;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = ((const struct end_number *)a)->qpn, y = ((const struct end_number *)b)->qpn;
+	return x < y ? -1 : x > y;
+}
+
+int end_find_qp(const struct end *e, uint32_t qpn)
+{
+	struct end_number key = { qpn, 0 }, *n = bsearch(&key, e->numbers, e->trial.qps, sizeof(key), compare_numbers);
+	return n ? (int)n->index : -1;
+}
+
 static int make_qps(struct end *e)
 {
 	const struct trial *t = &e->trial;
-	struct uroce_qp_init init = { .send_cq = e->cq, .recv_cq = e->cq,
+	struct uroce_qp_init init = { .service = t->service, .send_cq = e->cq, .recv_cq = e->cq, .srq = e->srq,
 		.cap = { .max_send_wr = t->depth, .max_recv_wr = e->recv_depth, .max_inline = t->inline_bytes } };
 	e->qp = calloc(t->qps, sizeof(*e->qp));
 	e->local = calloc(t->qps, sizeof(*e->local));
-	if (!e->qp || !e->local)
+	e->remote = calloc(t->qps, sizeof(*e->remote));
+	e->numbers = calloc(t->qps, sizeof(*e->numbers));
+	if (!e->qp || !e->local || !e->remote || !e->numbers)
 		return end_fail(e, "no memory");
 	for (uint32_t i = 0; i < t->qps; i++) {
 		int err = uroce_qp_create(e->pd, &init, &e->qp[i]);
@@ -91,14 +107,32 @@ static int make_qps(struct end *e)
 		err = uroce_qp_endpoint(e->qp[i], e->gid_index, &e->local[i]);
 		if (err)
 			return end_fail(e, "GID %u: %s", e->gid_index, strerror(-err));
+		e->numbers[i] = (struct end_number){ e->local[i].qpn, i };
 	}
+	qsort(e->numbers, t->qps, sizeof(*e->numbers), compare_numbers);
 	return 0;
+}
+
+static int make_srq(struct end *e)
+{
+	const struct trial *t = &e->trial;
+	struct uroce_srq_init init = { .attr.max_wr = t->qps * e->recv_depth };
+	if (!t->has_srq || !e->recv_depth)
+		return 0;
+	if (init.attr.max_wr > e->device.max_qp_wr)
+		return end_fail(e, "%u QPs of depth %u need an SRQ of %u, the device has %u: fewer, please", t->qps, t->depth, init.attr.max_wr,
+			e->device.max_qp_wr);
+	int err = uroce_srq_create(e->pd, &init, &e->srq);
+	return err ? end_fail(e, "SRQ of %u: %s", init.attr.max_wr, strerror(-err)) : 0;
 }
 
 int end_prepare(struct end *e)
 {
 	e->error[0] = 0;
 	e->empty = 0;
+	e->received = 0;
+	if (e->trial.service == UROCE_UD && e->trial.size > e->device.active_mtu)
+		return end_fail(e, "a datagram carries at most the path MTU, which is %u", e->device.active_mtu);
 	if (e->trial.inline_bytes > e->device.max_inline)
 		return end_fail(e, "%u bytes inline: the device takes at most %u", e->trial.inline_bytes, e->device.max_inline);
 	plan_memory(e);
@@ -112,6 +146,8 @@ int end_prepare(struct end *e)
 	if (err)
 		return end_fail(e, "CQ of %u: %s", (unsigned)cqes, strerror(-err));
 	err = make_memory(e);
+	if (!err)
+		err = make_srq(e);
 	return err ? err : make_qps(e);
 }
 
@@ -119,6 +155,8 @@ void end_release(struct end *e)
 {
 	for (uint32_t i = 0; e->qp && i < e->trial.qps; i++)
 		uroce_qp_destroy(e->qp[i]);
+	uroce_srq_destroy(e->srq);
+	uroce_ah_destroy(e->ah);
 	uroce_cq_destroy(e->cq);
 	uroce_mr_deregister(e->mr);
 	if (e->memory)
@@ -126,8 +164,13 @@ void end_release(struct end *e)
 	uroce_pd_destroy(e->pd);
 	free(e->qp);
 	free(e->local);
+	free(e->remote);
+	free(e->numbers);
 	e->qp = NULL;
-	e->local = NULL;
+	e->local = e->remote = NULL;
+	e->numbers = NULL;
+	e->srq = NULL;
+	e->ah = NULL;
 	e->cq = NULL;
 	e->mr = NULL;
 	e->memory = NULL;
@@ -163,13 +206,31 @@ static bool unpack_endpoint(json_t *item, struct uroce_endpoint *p)
 	return true;
 }
 
-int end_connect_qp(struct end *e, uint32_t qp, const struct uroce_endpoint *remote)
+static int connect_qp(struct end *e, uint32_t qp)
 {
+	const struct trial *t = &e->trial;
 	/* With more spinning threads than CPUs the peer's may not get one for half a second, which is all that the default timeout allows: four times as long. */
-	struct uroce_qp_attr attr = { .path_mtu = e->trial.mtu, .min_rnr_timer = 1, .timeout = 16 };
-	uint32_t mask = UROCE_QP_MIN_RNR_TIMER | (e->trial.mtu ? UROCE_QP_PATH_MTU : 0u) | (e->is_crowded ? UROCE_QP_TIMEOUT : 0u);
-	int err = uroce_qp_connect(e->qp[qp], &e->local[qp], remote, &attr, mask);
+	struct uroce_qp_attr attr = { .path_mtu = t->mtu, .min_rnr_timer = 1, .timeout = 16, .qkey = END_QKEY };
+	uint32_t mtu = t->mtu ? UROCE_QP_PATH_MTU : 0u, timeout = e->is_crowded ? UROCE_QP_TIMEOUT : 0u;
+	const uint32_t masks[] = { [UROCE_RC] = UROCE_QP_MIN_RNR_TIMER | timeout | mtu, [UROCE_UC] = mtu, [UROCE_UD] = UROCE_QP_QKEY };
+	int err = uroce_qp_connect(e->qp[qp], &e->local[qp], &e->remote[qp], &attr, masks[t->service]);
 	return err ? end_fail(e, "cannot connect QP %u: %s", qp, strerror(-err)) : 0;
+}
+
+/* All QPs of the peer are at one address. */
+static int make_ah(struct end *e)
+{
+	struct uroce_av av = { .dgid = e->remote[0].gid, .sgid_index = e->gid_index };
+	int err = e->trial.service == UROCE_UD ? uroce_ah_create(e->pd, &av, &e->ah) : 0;
+	return err ? end_fail(e, "address handle: %s", strerror(-err)) : 0;
+}
+
+int end_join(struct end *e)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < e->trial.qps && !err; i++)
+		err = connect_qp(e, i);
+	return err ? err : make_ah(e);
 }
 
 int end_connect(struct end *e, json_t *peer)
@@ -180,15 +241,10 @@ int end_connect(struct end *e, json_t *peer)
 		return end_fail(e, "the peer's QPs make no sense");
 	e->remote_addr = (uint64_t)addr;
 	e->remote_rkey = (uint32_t)rkey;
-	for (uint32_t i = 0; i < e->trial.qps; i++) {
-		struct uroce_endpoint remote;
-		if (!unpack_endpoint(json_array_get(list, i), &remote))
+	for (uint32_t i = 0; i < e->trial.qps; i++)
+		if (!unpack_endpoint(json_array_get(list, i), &e->remote[i]))
 			return end_fail(e, "the peer's QP %u makes no sense", i);
-		int err = end_connect_qp(e, i, &remote);
-		if (err)
-			return err;
-	}
-	return 0;
+	return end_join(e);
 }
 
 int end_pump(void *end)
@@ -205,9 +261,9 @@ int end_pump(void *end)
 static int fail_completion(struct end *e, const struct uroce_wc *wc)
 {
 	char why[512] = "";
-	for (uint32_t i = 0; i < e->trial.qps; i++)
-		if (e->qp[i] && uroce_qp_num(e->qp[i]) == wc->qpn)
-			uroce_qp_error_text(e->qp[i], why, sizeof(why));
+	int q = end_find_qp(e, wc->qpn);
+	if (q >= 0)
+		uroce_qp_error_text(e->qp[q], why, sizeof(why));
 	return end_fail(e, "%s%s (%s)%s%s", wc->wr_id & END_RECV ? "receive: " : "", uroce_wc_status_str(wc->status), uroce_wc_cause_str(wc->vendor_error), why[0] ? ": " : "", why);
 }
 
@@ -257,7 +313,7 @@ int end_post_send(struct end *e, uint32_t qp, const struct uroce_send_wr *wr, un
 
 int end_post_recv(struct end *e, uint32_t qp, const struct uroce_recv_wr *wr, unsigned n)
 {
-	int posted = uroce_post_recv(e->qp[qp], wr, n);
+	int posted = e->srq ? uroce_post_srq_recv(e->srq, wr, n) : uroce_post_recv(e->qp[qp], wr, n);
 	if (posted == (int)n)
 		return 0;
 	return end_fail(e, "QP %u took %d of %u receives", qp, posted, n);
@@ -271,11 +327,12 @@ struct uroce_send_wr end_send_wr(const struct end *e, uint32_t qp, uint32_t slot
 	*sge = (struct uroce_sge){ (uintptr_t)e->memory + offset + (o->is_fetching ? e->in_offset : 0), (uint32_t)t->size, uroce_mr_lkey(e->mr) };
 	bool is_inline = !o->is_fetching && t->size <= t->inline_bytes;
 	return (struct uroce_send_wr){ .wr_id = qp, .sg_list = sge, .num_sge = 1, .opcode = o->opcode, .flags = UROCE_SEND_SIGNALED | (is_inline ? UROCE_SEND_INLINE : 0u),
-		.remote_addr = e->remote_addr + offset, .rkey = e->remote_rkey, .compare_add = o->opcode == UROCE_OP_FETCH_ADD };
+		.remote_addr = e->remote_addr + offset, .rkey = e->remote_rkey, .compare_add = o->opcode == UROCE_OP_FETCH_ADD,
+		.ah = e->ah, .remote_qpn = e->remote[qp].qpn, .remote_qkey = END_QKEY };
 }
 
 struct uroce_recv_wr end_recv_wr(const struct end *e, uint32_t qp, uint32_t slot, struct uroce_sge *sge)
 {
-	*sge = (struct uroce_sge){ (uintptr_t)end_slot(e, qp, slot) + e->in_offset, (uint32_t)e->trial.size, uroce_mr_lkey(e->mr) };
+	*sge = (struct uroce_sge){ (uintptr_t)end_slot(e, qp, slot) + e->in_offset, e->headroom + (uint32_t)e->trial.size, uroce_mr_lkey(e->mr) };
 	return (struct uroce_recv_wr){ .wr_id = END_RECV | qp, .sg_list = sge, .num_sge = e->trial.op->opcode == UROCE_OP_WRITE_WITH_IMM ? 0 : 1 };
 }

@@ -14,6 +14,14 @@
 
 #define END_RECV (UINT64_C(1) << 63) /* in wr_id: of a receive; the low half is the number of the QP */
 
+#define END_QKEY 0x11111111u
+#define END_HEADERS 40u /* in front of a datagram, where it is received */
+
+/* Which of an end's QPs has a number. */
+struct end_number {
+	uint32_t qpn, index;
+};
+
 struct end {
 	struct uroce_context *ctx;
 	struct uroce_device_attr device;
@@ -27,13 +35,18 @@ struct end {
 	struct uroce_pd *pd;
 	struct uroce_cq *cq;
 	struct uroce_mr *mr;
+	struct uroce_srq *srq; /* NULL: each QP has a queue of its own */
+	struct uroce_ah *ah;   /* of the peer; UD */
 	struct uroce_qp **qp;
-	struct uroce_endpoint *local;
+	struct uroce_endpoint *local, *remote; /* of each QP, and of the one that it talks to */
+	struct end_number *numbers; /* of the QPs, sorted */
 	uint8_t *memory;
 	uint64_t stride;    /* from one message to the next: its bytes and some that nobody writes */
 	uint32_t slots;     /* messages of a QP in memory */
 	uint64_t in_offset; /* where messages arrive; those that leave are at 0. The same place unless a trial needs both. */
-	uint32_t recv_depth;
+	uint32_t recv_depth;  /* of a QP */
+	uint32_t headroom;    /* bytes of headers before what is received */
+	uint64_t received;    /* messages, of those whose arrival is seen; told to the client */
 	uint64_t remote_addr;
 	uint32_t remote_rkey;
 	uint32_t empty; /* polls since something came */
@@ -58,7 +71,8 @@ void end_release(struct end *e);
 /* What the peer has to know, and taking what it said; the latter connects. */
 json_t *end_pack(struct end *e);
 int end_connect(struct end *e, json_t *peer);
-int end_connect_qp(struct end *e, uint32_t qp, const struct uroce_endpoint *remote);
+/* Connects every QP to what e->remote says. */
+int end_join(struct end *e);
 
 /* Sets e->error, unless it is set; returns -EIO. */
 __attribute__((format(printf, 2, 3))) int end_fail(struct end *e, const char *format, ...);
@@ -69,7 +83,22 @@ int end_take(struct end *e, struct uroce_wc *wc, unsigned n, bool is_waiting);
 /* Drives the engine without looking at completions: what exchange.pump wants. */
 int end_pump(void *end);
 
-/* Posts all n, which have to fit. 0 or -EIO. */
+/* What gets lost stays lost. */
+static inline bool end_may_lose(const struct end *e)
+{
+	return e->trial.service != UROCE_RC;
+}
+
+/* What has not come after so long was lost. Ends that share a CPU wait for that, too. */
+static inline uint64_t end_patience_ns(const struct end *e)
+{
+	return e->is_crowded ? UINT64_C(500000000) : UINT64_C(100000000);
+}
+
+/* Which QP has this number, or -1. */
+int end_find_qp(const struct end *e, uint32_t qpn);
+
+/* Posts all n, which have to fit. 0 or -EIO. Receives go to the SRQ if there is one. */
 int end_post_send(struct end *e, uint32_t qp, const struct uroce_send_wr *wr, unsigned n);
 int end_post_recv(struct end *e, uint32_t qp, const struct uroce_recv_wr *wr, unsigned n);
 

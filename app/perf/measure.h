@@ -9,7 +9,8 @@
 #define RESULT_COUNTERS 64u
 
 struct result {
-	uint64_t messages, bytes; /* payload */
+	uint64_t messages, bytes; /* payload; of UC and UD, what arrived, if that is seen */
+	uint64_t sent, lost;      /* messages, of UC and UD */
 	double seconds;
 	uint64_t counters[RESULT_COUNTERS]; /* of the client's QPs, as uroce_qp_counter_name numbers them */
 	const char *latency_of;   /* what the histogram holds */
@@ -32,6 +33,9 @@ int latency_run(struct end *e, struct result *result);
 int latency_serve(struct end *e);
 int verify_run(struct end *e, struct result *result);
 int verify_serve(struct end *e);
+
+/* What the QPs of an end have counted. */
+void result_add_counters(struct result *r, const struct end *e);
 
 /* Kernel TCP: the client's trial, over the exchange's peer; and the server's, which ends with its answer. error: room for a sentence. */
 int tcp_run(struct exchange *x, const struct trial *t, struct result *result, char *error, size_t room);

@@ -10,15 +10,17 @@
 #define LATENCY_DEPTH 4u
 #define VERIFY_SLOTS 2u /* at least, of a QP */
 
+enum { RC = 1 << UROCE_RC, CONNECTED = RC | 1 << UROCE_UC, EACH = CONNECTED | 1 << UROCE_UD };
 static const struct operation operations[] = {
-	{ "send", UROCE_OP_SEND, .takes_recv = true },
-	{ "send-imm", UROCE_OP_SEND_WITH_IMM, .takes_recv = true, .has_imm = true },
-	{ "write", UROCE_OP_WRITE },
-	{ "write-imm", UROCE_OP_WRITE_WITH_IMM, .takes_recv = true, .has_imm = true },
-	{ "read", UROCE_OP_READ, .is_fetching = true },
-	{ "cas", UROCE_OP_COMPARE_SWAP, .is_fetching = true, .is_atomic = true },
-	{ "fadd", UROCE_OP_FETCH_ADD, .is_fetching = true, .is_atomic = true },
+	{ "send", UROCE_OP_SEND, EACH, .takes_recv = true },
+	{ "send-imm", UROCE_OP_SEND_WITH_IMM, EACH, .takes_recv = true, .has_imm = true },
+	{ "write", UROCE_OP_WRITE, CONNECTED },
+	{ "write-imm", UROCE_OP_WRITE_WITH_IMM, CONNECTED, .takes_recv = true, .has_imm = true },
+	{ "read", UROCE_OP_READ, RC, .is_fetching = true },
+	{ "cas", UROCE_OP_COMPARE_SWAP, RC, .is_fetching = true, .is_atomic = true },
+	{ "fadd", UROCE_OP_FETCH_ADD, RC, .is_fetching = true, .is_atomic = true },
 };
+static const char *const services[] = { [UROCE_RC] = "rc", [UROCE_UC] = "uc", [UROCE_UD] = "ud" };
 
 const struct operation *operation_at(unsigned i)
 {
@@ -37,6 +39,22 @@ const struct operation *operation_find(const char *name, size_t len)
 const char *trial_name(const struct trial *t)
 {
 	return t->op ? t->op->name : "tcp";
+}
+
+const char *service_name(enum uroce_service service)
+{
+	return services[service];
+}
+
+bool service_find(const char *name, enum uroce_service *service)
+{
+	for (unsigned i = 0; i < sizeof(services) / sizeof(services[0]); i++) {
+		if (strcmp(services[i], name))
+			continue;
+		*service = (enum uroce_service)i;
+		return true;
+	}
+	return false;
 }
 
 static uint32_t at_most(uint32_t value, uint64_t limit)
@@ -62,26 +80,29 @@ void trial_fit(struct trial *t)
 
 json_t *trial_pack(const struct trial *t)
 {
-	return json_pack("{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:f}", "op", trial_name(t), "test", (int)t->test, "size", (json_int_t)t->size,
-		"qps", (int)t->qps, "depth", (int)t->depth, "batch", (int)t->batch, "inline", (int)t->inline_bytes, "mtu", (int)t->mtu,
+	return json_pack("{s:s, s:s, s:b, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:f}", "op", trial_name(t), "service", service_name(t->service), "srq", t->has_srq,
+		"test", (int)t->test, "size", (json_int_t)t->size, "qps", (int)t->qps, "depth", (int)t->depth, "batch", (int)t->batch, "inline", (int)t->inline_bytes, "mtu", (int)t->mtu,
 		"iters", (json_int_t)t->iters, "bytes", (json_int_t)t->bytes, "seconds", t->seconds);
 }
 
 bool trial_unpack(json_t *message, struct trial *t)
 {
-	const char *name;
-	int test, qps, depth, batch, inline_bytes, mtu;
+	const char *name, *service;
+	int has_srq, test, qps, depth, batch, inline_bytes, mtu;
 	json_int_t size, iters, bytes;
-	if (json_unpack(message, "{s:s, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:F}", "op", &name, "test", &test, "size", &size, "qps", &qps,
-		    "depth", &depth, "batch", &batch, "inline", &inline_bytes, "mtu", &mtu, "iters", &iters, "bytes", &bytes, "seconds", &t->seconds))
+	if (json_unpack(message, "{s:s, s:s, s:b, s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:F}", "op", &name, "service", &service, "srq", &has_srq,
+		    "test", &test, "size", &size, "qps", &qps, "depth", &depth, "batch", &batch, "inline", &inline_bytes, "mtu", &mtu, "iters", &iters, "bytes", &bytes, "seconds", &t->seconds))
 		return false;
 	t->op = operation_find(name, strlen(name));
 	if (!t->op && (strcmp(name, "tcp") || !size))
+		return false;
+	if (!service_find(service, &t->service) || (t->op && !(t->op->services & 1u << t->service)))
 		return false;
 	if (test < 0 || test >= TESTS || size < 0 || size > (json_int_t)1 << 31 || qps < 1 || qps > (int)QPS_MAX || depth < 1 || depth > (int)DEPTH_MAX)
 		return false;
 	if (batch < 1 || batch > depth || inline_bytes < 0 || mtu < 0 || iters < 0 || bytes < 0)
 		return false;
+	t->has_srq = has_srq;
 	t->test = (enum test)test;
 	t->size = (uint64_t)size;
 	t->qps = (uint32_t)qps;

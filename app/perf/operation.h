@@ -12,6 +12,7 @@
 struct operation {
 	const char *name;
 	enum uroce_opcode opcode;
+	unsigned services; /* which have it: bits of enum uroce_service */
 	bool takes_recv; /* uses up a receive WR of the peer */
 	bool has_imm;
 	bool is_fetching; /* bytes come to the requester: READ and atomics */
@@ -23,6 +24,8 @@ enum test { TEST_STREAM, TEST_LATENCY, TEST_VERIFY, TESTS };
 /* What is done in one step. The server gets it from the client. */
 struct trial {
 	const struct operation *op; /* NULL: kernel TCP */
+	enum uroce_service service;
+	bool has_srq;   /* the QPs of an end take their receives from one SRQ */
 	enum test test;
 	uint64_t size;  /* bytes of a message */
 	uint32_t qps;
@@ -47,6 +50,8 @@ const struct operation *operation_at(unsigned i);
 /* By its name, of len characters; NULL: there is none. */
 const struct operation *operation_find(const char *name, size_t len);
 const char *trial_name(const struct trial *t);
+const char *service_name(enum uroce_service service);
+bool service_find(const char *name, enum uroce_service *service);
 
 /* Takes depth, batch and QPs down to what the test uses, a whole number of batches in the depth and in iters, and few enough bytes: those of a trial stay under 512 MiB at
  * each end, and those under way low enough for the trial to end in time. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of options: parsing, defaults, help. Looks at nothing but its arguments. */
+/* The table of options: parsing and help. What they mean together is options_settle.c's. Looks at nothing but its arguments. */
 #include "options.h"
 
 #include <errno.h>
@@ -81,12 +81,22 @@ static bool take_peer(struct options *o, const char *v)
 	return o->is_pingpong;
 }
 
+static bool take_service(struct options *o, const char *v)
+{
+	return service_find(v, &o->service);
+}
+
+static bool take_srq(struct options *o, const char *v)
+{
+	return o->has_srq = true;
+}
+
 static bool take_op(struct options *o, const char *v)
 {
-	if (!strcmp(v, "all"))
-		v = "send,send-imm,write,write-imm,read,cas,fadd";
 	o->ops = 0;
-	for (size_t len; *v; v += len, v += *v == ',') {
+	if (!strcmp(v, "all"))
+		o->ops = OPTIONS_OPS_ALL;
+	for (size_t len; *v && o->ops != OPTIONS_OPS_ALL; v += len, v += *v == ',') {
 		unsigned i = 0;
 		len = strcspn(v, ",");
 		while (operation_at(i) && operation_at(i) != operation_find(v, len))
@@ -128,7 +138,9 @@ static bool take_sizes(struct options *o, const char *v)
 
 static bool take_all(struct options *o, const char *v)
 {
-	return take_op(o, "all") && take_sizes(o, "0,1:64M");
+	o->is_all = true;
+	o->size_count = 0;
+	return take_op(o, "all");
 }
 
 static bool take_test(struct options *o, const char *v)
@@ -256,10 +268,15 @@ static const struct option_row {
 	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "be the client of a server; it is told what to do" },
 	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
 	{ "tcp", NO_VALUE, take_tcp, "", "kernel TCP instead, as a baseline (at both ends)" },
-	{ "peer", NEEDS_VALUE, take_peer, "pingpong", "the other end is ibv_rc_pingpong (port 18515): SENDs go to and fro. Its -s, -m, -n, -g are here --sizes, --mtu, --iters, --gid-index, with its defaults" },
-	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all)" },
-	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, up to 64M", "bytes of a message (8,4K,64K,1M)" },
-	{ "all", NO_VALUE, take_all, "", "all operations, 0 bytes to 64 MiB" },
+	{ "peer", NEEDS_VALUE, take_peer, "pingpong",
+		"the other end is ibv_rc_pingpong, or by --service and --srq ibv_uc_, ibv_ud_ or ibv_srq_pingpong (port 18515): SENDs go to and fro. "
+		"Its -s, -m, -n, -q, -g are here --sizes, --mtu, --iters, --qps, --gid-index, with its defaults" },
+	{ "service", NEEDS_VALUE, take_service, "rc, uc or ud",
+		"reliable or unreliable connections, or datagrams (rc). How many messages of the latter two got lost is told, and the rates are of those that arrived; of WRITEs that only --verify sees" },
+	{ "srq", NO_VALUE, take_srq, "", "the QPs of an end share one receive queue" },
+	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all that the service has)" },
+	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, up to 64M", "bytes of a message (8,4K,64K,1M; ud: 8,64,1K)" },
+	{ "all", NO_VALUE, take_all, "", "all operations that the service has, 0 bytes to 64 MiB (ud: to 1K)" },
 	{ "test", NEEDS_VALUE, take_test, "a list of bandwidth, rate, latency, verify; or all", "what is done. Bandwidth and rate come from one stream; all: these and latency (all)" },
 	{ "bandwidth", NO_VALUE, take_stream, "", "--test bandwidth" },
 	{ "rate", NO_VALUE, take_stream, "", "--test rate" },
@@ -269,7 +286,7 @@ static const struct option_row {
 	{ "depth", NEEDS_VALUE, take_depth, "1..65536", "messages of a QP outstanding (128); fewer, and fewer QPs, where their bytes would be more than 256 MiB" },
 	{ "batch", NEEDS_VALUE, take_batch, "1..65536, not more than --depth", "messages of one post, the last signaled (16)" },
 	{ "inline", NEEDS_VALUE, take_inline, "bytes, as many as the device takes", "messages up to this travel inline (32)" },
-	{ "mtu", NEEDS_VALUE, take_mtu, "256, 512, 1024, 2048 or 4096", "path MTU (the largest that both ends carry)" },
+	{ "mtu", NEEDS_VALUE, take_mtu, "256, 512, 1024, 2048 or 4096", "path MTU of rc and uc (the largest that both ends carry)" },
 	{ "gid-index", NEEDS_VALUE, take_gid_index, "0..65535", "which of this end's GIDs (0)" },
 	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..86400", "of each measurement (0.5)" },
 	{ "iters", NEEDS_VALUE, take_iters, "1 or more", "messages of a QP in each measurement, instead of a time" },
@@ -292,6 +309,19 @@ static void print_help(void)
 	printf("  --%-10s this\n", "help");
 }
 
+static const struct option_row *find_row(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(name, rows[i].name))
+			return &rows[i];
+	return NULL;
+}
+
+bool options_take(struct options *o, const char *name, const char *value)
+{
+	return find_row(name)->take(o, value);
+}
+
 static bool take_row(const struct option_row *r, char **argv, int *at, struct options *o)
 {
 	const char *value = NULL;
@@ -304,78 +334,17 @@ static bool take_row(const struct option_row *r, char **argv, int *at, struct op
 	return true;
 }
 
-/* Defaults are those of ibv_rc_pingpong, since both ends have to be given the same. */
-static const char *settle_pingpong(struct options *o)
-{
-	if (!o->size_count)
-		take_sizes(o, "4096");
-	if (!o->mtu)
-		o->mtu = 1024;
-	if (!o->iters)
-		o->iters = 1000;
-	o->depth = o->batch = 1;
-	if (!o->listen && !o->connect)
-		return "--peer without --listen or --connect: expected one of them";
-	if (o->is_tcp || o->ops || o->tests || o->qps != 1 || o->size_count != 1)
-		return "--peer pingpong with --tcp, --op, --test, --qps or several --sizes: expected only what ibv_rc_pingpong can do";
-	return NULL;
-}
-
-static bool has_daemon(const struct options *o)
-{
-	return (o->device[0] && is_served(o->device[0])) || (o->device[1] && is_served(o->device[1]));
-}
-
-static bool check_whole(struct options *o)
-{
-	const char *wrong = NULL, *usual = getenv("UROCE_DEVICE");
-	bool is_self = !o->listen && !o->connect;
-	if (!o->device[0] && !o->is_tcp && usual && *usual)
-		o->device[0] = usual;
-	if (o->is_pingpong)
-		wrong = settle_pingpong(o);
-	if (!o->ops)
-		take_op(o, "all");
-	if (!o->size_count)
-		take_sizes(o, "8,4K,64K,1M");
-	if (!o->batch)
-		o->batch = o->depth < 16 ? o->depth : 16;
-	if (!o->tests)
-		take_test(o, "all");
-	if (o->is_verify)
-		take_test(o, "verify");
-	if (wrong)
-		;
-	else if (o->batch > o->depth)
-		wrong = "--batch is more than --depth: expected at most as much";
-	else if (o->is_tcp && (o->device[0] || o->fault))
-		wrong = "--tcp with --device or --fault: expected one or the other";
-	else if (!is_self && !o->is_tcp && !o->device[0])
-		wrong = "no --device: expected one, such as --device inline:net_af_packet0,iface=eth0 (only both ends in one process have a default)";
-	else if (o->fault && has_daemon(o))
-		wrong = "--fault with unix:: expected fault= among the settings of uroced, whose port it is";
-	else if (!is_self && o->device[1])
-		wrong = "two --device: expected one, when the other end is another process";
-	if (wrong)
-		fprintf(stderr, "uroce-perf: %s\n", wrong);
-	o->depth -= o->depth % o->batch;
-	return !wrong;
-}
-
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 {
-	*o = (struct options){ .qps = 1, .depth = 128, .inline_bytes = 32, .seconds = 0.5 };
+	*o = (struct options){ .depth = 128, .inline_bytes = 32, .seconds = 0.5 };
 	*is_done = false;
 	for (int i = 1; i < argc; i++) {
-		const struct option_row *r = NULL;
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			print_help();
 			return *is_done = true;
 		}
 		const char *name = !strcmp(argv[i], "-d") ? "--device" : argv[i];
-		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
-			if (!strncmp(name, "--", 2) && !strcmp(name + 2, rows[k].name))
-				r = &rows[k];
+		const struct option_row *r = strncmp(name, "--", 2) ? NULL : find_row(name + 2);
 		if (!r) {
 			fprintf(stderr, "uroce-perf: %s: expected one of the options that --help lists\n", argv[i]);
 			return false;
@@ -383,5 +352,8 @@ bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 		if (!take_row(r, argv, &i, o))
 			return false;
 	}
-	return check_whole(o);
+	const char *wrong = options_settle(o);
+	if (wrong)
+		fprintf(stderr, "uroce-perf: %s\n", wrong);
+	return !wrong;
 }

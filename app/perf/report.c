@@ -55,7 +55,8 @@ static void print_layout(const struct report *r)
 	if (o->is_tcp)
 		printf("messages: one connection, one send a message\n");
 	else
-		printf("messages: QPs %u, depth %u, batch %u, inline up to %u bytes, path MTU %u\n", o->qps, o->depth, o->batch, o->inline_bytes, r->mtu);
+		printf("messages: service %s, QPs %u%s, depth %u, batch %u, inline up to %u bytes, path MTU %u\n", service_name(o->service), o->qps, o->has_srq ? " with one SRQ" : "", o->depth, o->batch,
+			o->inline_bytes, r->mtu);
 }
 
 static void print_head(struct report *r)
@@ -65,10 +66,27 @@ static void print_head(struct report *r)
 	r->has_head = true;
 	print_layout(r);
 	if (r->is_only_verify)
-		printf("%-10s %7s %9s %10s %8s  %s\n", "operation", "size", "messages", "bytes", "seconds", "data");
+		printf("%-10s %7s %9s %10s %8s  %s", "operation", "size", "messages", "bytes", "seconds", "data");
 	else
-		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s\n", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
+		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
 			"verified");
+	printf(r->options->service ? "  %9s\n" : "\n", "lost");
+}
+
+/* Messages of all tests, of services that lose some. */
+static uint64_t count_lost(const struct result *const results[TESTS])
+{
+	uint64_t sum = 0;
+	for (unsigned t = 0; t < TESTS; t++)
+		sum += results[t] ? results[t]->lost : 0;
+	return sum;
+}
+
+static void end_row(const struct report *r, const struct result *const results[TESTS])
+{
+	if (r->options->service)
+		printf("  %9llu", (unsigned long long)count_lost(results));
+	printf("\n");
 }
 
 /* v: NULL, if something was wrong. */
@@ -77,9 +95,9 @@ static void print_verified(const struct trial *t, const struct result *v)
 	char size[24], bytes[24];
 	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
 	if (v)
-		printf("%9llu %10s %8.3f  right\n", (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds);
+		printf("%9llu %10s %8.3f  right", (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds);
 	else
-		printf("%9s %10s %8s  FAILED\n", "-", "-", "-");
+		printf("%9s %10s %8s  FAILED", "-", "-", "-");
 }
 
 static void print_row(const struct trial *t, const struct result *const results[TESTS])
@@ -96,9 +114,9 @@ static void print_row(const struct trial *t, const struct result *const results[
 	else
 		printf("%9s %9s %9s %9s  %-18s ", "-", "-", "-", "-", "-");
 	if (v)
-		printf("%8llu\n", (unsigned long long)v->messages);
+		printf("%8llu", (unsigned long long)v->messages);
 	else
-		printf("%8s\n", "-");
+		printf("%8s", "-");
 }
 
 /* ---- JSON ---- */
@@ -129,10 +147,11 @@ static json_t *pack_counters(const struct result *const results[TESTS])
 static json_t *pack_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error)
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
-	return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:o, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "size", (json_int_t)t->size, "qps", (int)t->qps,
+	return json_pack("{s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:I, s:o, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "service", service_name(t->service), "srq",
+		t->has_srq, "size", (json_int_t)t->size, "qps", (int)t->qps,
 		"depth", (int)t->depth, "batch", (int)t->batch, "errors", error[0] != 0, "error", error[0] ? error : NULL,
 		"msgs_per_s", s ? json_real((double)s->messages / s->seconds) : json_null(), "gbit_per_s", s ? json_real((double)s->bytes * 8e-9 / s->seconds) : json_null(),
-		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0), "counters", pack_counters(results),
+		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0), "lost", (json_int_t)count_lost(results), "counters", pack_counters(results),
 		"layout", "mode", r->mode, "port", r->port, "cores", r->cores[0], r->cores[1], "spinning_threads", (int)r->spinning);
 }
 
@@ -149,6 +168,8 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 		print_verified(t, results[TEST_VERIFY]);
 	else if (has_table)
 		print_row(t, results);
+	if (has_table)
+		end_row(r, results);
 	if (error[0])
 		fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), format_size(t->size, size), error);
 	json_array_append_new(r->rows, pack_row(r, t, results, error));

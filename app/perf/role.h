@@ -19,7 +19,7 @@ struct role {
 /* The program's exit code: 0, or 1 if anything failed. */
 int client_run(struct role *role);
 int server_run(struct role *role);
-/* Either end, when the other one is ibv_rc_pingpong. */
+/* Either end, when the other one is one of rdma-core's ibv_*_pingpong. */
 int pingpong_run(struct role *role);
 #define PINGPONG_PORT "18515"
 

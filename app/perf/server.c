@@ -6,6 +6,8 @@
 #include "measure.h"
 #include "role.h"
 
+#define VERSION 2 /* of what the ends say to each other */
+
 const struct test_row tests[TESTS] = {
 	[TEST_STREAM] = { "stream", stream_run, stream_serve },
 	[TEST_LATENCY] = { "latency", latency_run, latency_serve },
@@ -35,12 +37,12 @@ json_t *role_meet(struct role *role, bool *is_crowded)
 	const char *machine;
 	char here[64];
 	read_machine(here);
-	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s}", "uroce_perf", 1, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here);
+	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s}", "uroce_perf", VERSION, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here);
 	json_t *peer = exchange_send(&role->exchange, ours) ? NULL : exchange_read(&role->exchange);
 	const char *wrong = NULL;
 	if (!peer)
 		wrong = "the peer went away";
-	else if (json_unpack(peer, "{s:i, s:b, s:i, s:s}", "uroce_perf", &version, "tcp", &peer_is_tcp, "spinning", &spinning, "machine", &machine) || version != 1)
+	else if (json_unpack(peer, "{s:i, s:b, s:i, s:s}", "uroce_perf", &version, "tcp", &peer_is_tcp, "spinning", &spinning, "machine", &machine) || version != VERSION)
 		wrong = "the peer is another version, or something else";
 	else if (peer_is_tcp != is_tcp)
 		wrong = is_tcp ? "the peer was started without --tcp: expected both with or both without" : "the peer was started with --tcp: expected both with or both without";
@@ -81,7 +83,7 @@ static int finish_trial(struct end *e, int err)
 		is_end = json_object_get(message, "end") != NULL;
 		json_decref(message);
 	}
-	return is_end ? exchange_send(e->exchange, json_pack("{s:b, s:s}", "done", 1, "error", err ? e->error : "")) : -1;
+	return is_end ? exchange_send(e->exchange, json_pack("{s:b, s:I, s:s}", "done", 1, "received", (json_int_t)e->received, "error", err ? e->error : "")) : -1;
 }
 
 static int answer(struct role *role, struct end *e, json_t *message)

@@ -91,6 +91,7 @@ static int run_phase(struct end *e, struct stream *s, const struct trial *t, str
 			is_over = trial_is_over(t, s->posted[t->qps - 1], (done + s->in_flight) * t->size, start_ns);
 	}
 	r->messages = done;
+	r->sent += done;
 	r->bytes = done * t->size;
 	r->seconds = (double)(end_now() - start_ns) * 1e-9;
 	return 0;
@@ -110,16 +111,18 @@ int stream_run(struct end *e, struct result *r)
 	return err;
 }
 
+/* Queues of receives: each QP's own, or one. */
 struct receiver {
-	struct uroce_recv_wr *wr; /* [qps][recv_depth] */
+	uint32_t queues, depth;
+	struct uroce_recv_wr *wr; /* [queues][depth]; wr_id's low half is the queue */
 	struct uroce_sge *sge;
 	uint32_t *used, *next; /* receives to be posted again, and where */
 };
 
 static int post_receives(struct end *e, struct receiver *v, uint32_t q)
 {
-	uint32_t room = e->recv_depth - v->next[q], n = v->used[q] < room ? v->used[q] : room;
-	int err = end_post_recv(e, q, &v->wr[(size_t)q * e->recv_depth + v->next[q]], n);
+	uint32_t room = v->depth - v->next[q], n = v->used[q] < room ? v->used[q] : room;
+	int err = end_post_recv(e, q, &v->wr[(size_t)q * v->depth + v->next[q]], n);
 	v->next[q] = n == room ? 0 : v->next[q] + n;
 	v->used[q] -= n;
 	return err;
@@ -127,14 +130,18 @@ static int post_receives(struct end *e, struct receiver *v, uint32_t q)
 
 static int make_receiver(struct end *e, struct receiver *v)
 {
-	uint32_t qps = e->trial.qps, depth = e->recv_depth;
-	size_t all = (size_t)qps * depth;
-	*v = (struct receiver){ calloc(all, sizeof(*v->wr)), calloc(all, sizeof(*v->sge)), calloc(qps, sizeof(*v->used)), calloc(qps, sizeof(*v->next)) };
+	size_t all = (size_t)e->trial.qps * e->recv_depth;
+	uint32_t queues = e->srq ? 1 : e->trial.qps, depth = (uint32_t)(all / queues);
+	*v = (struct receiver){ queues, depth, calloc(all, sizeof(*v->wr)), calloc(all, sizeof(*v->sge)), calloc(queues, sizeof(*v->used)),
+		calloc(queues, sizeof(*v->next)) };
 	if (!v->wr || !v->sge || !v->used || !v->next)
 		return end_fail(e, "no memory");
-	for (uint32_t q = 0; q < qps; q++) {
-		for (uint32_t i = 0; i < depth; i++)
-			v->wr[(size_t)q * depth + i] = end_recv_wr(e, q, i, &v->sge[(size_t)q * depth + i]);
+	for (uint32_t q = 0; q < queues; q++) {
+		for (uint32_t i = 0; i < depth; i++) {
+			size_t at = (size_t)q * depth + i;
+			v->wr[at] = end_recv_wr(e, (uint32_t)(at / e->recv_depth), (uint32_t)(at % e->recv_depth), &v->sge[at]);
+			v->wr[at].wr_id = END_RECV | q;
+		}
 		v->used[q] = depth;
 		if (post_receives(e, v, q))
 			return -EIO;
@@ -145,7 +152,8 @@ static int make_receiver(struct end *e, struct receiver *v)
 static int receive(struct end *e, struct receiver *v)
 {
 	struct uroce_wc wc[64];
-	uint32_t again = e->recv_depth / 8 ? e->recv_depth / 8 : 1;
+	uint32_t again = v->depth / 8 ? v->depth / 8 : 1;
+	uint64_t last_ns = 0; /* when the client had said that it is through, and something came still */
 	for (unsigned empty = 0;;) {
 		int n = end_take(e, wc, 64, false);
 		if (n < 0)
@@ -155,8 +163,15 @@ static int receive(struct end *e, struct receiver *v)
 			if (++v->used[q] >= again && post_receives(e, v, q))
 				return -EIO;
 		}
-		if (!n && ++empty % 1024 == 0 && exchange_is_ready(e->exchange))
+		e->received += (unsigned)n;
+		if (n && last_ns)
+			last_ns = end_now();
+		if (n || ++empty % 1024 || !exchange_is_ready(e->exchange))
+			continue;
+		if (!end_may_lose(e) || (last_ns && end_now() - last_ns > end_patience_ns(e)))
 			return 0;
+		if (!last_ns)
+			last_ns = end_now();
 	}
 }
 

@@ -117,7 +117,7 @@ def test_all(tap, lab, perf, matrix_path, guide):
         for is_uroce, way in WAYS:
             tap.check('%s, %s' % (scenario.name, way), lambda scenario=scenario, is_uroce=is_uroce: loss.run(lab, scenario, is_uroce))
     for game in pingpong.GAMES:
-        tap.check('ibv_rc_pingpong: %s' % game, lambda game=game: pingpong.run(lab, perf, game))
+        tap.check(str(game), lambda game=game: pingpong.run(lab, perf, game))
 
 
 def run_lab(tap, args, folder, guide):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`uroce-perf --peer pingpong` against the guest's ibv_rc_pingpong, as client and as server."""
+"""`uroce-perf --peer pingpong` against the guest's ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and ibv_srq_pingpong, as client and as server."""
+import json
 import os
 import subprocess
 import time
@@ -11,34 +12,51 @@ PORT = 18600
 SECONDS = 60
 
 
+# Debian's programs: what they are to uroce-perf, and the defaults of both.
+PROGRAMS = {'ibv_rc_pingpong': [], 'ibv_uc_pingpong': ['--service', 'uc'], 'ibv_ud_pingpong': ['--service', 'ud'], 'ibv_srq_pingpong': ['--srq']}
+DEFAULTS = {'size': 4096, 'mtu': 1024, 'iters': 1000, 'qps': 1}
+OWN_DEFAULTS = {'ibv_ud_pingpong': {'size': 2048, 'mtu': None}, 'ibv_srq_pingpong': {'qps': 16}}
+OPTIONS = {'size': ('-s', '--sizes'), 'mtu': ('-m', '--mtu'), 'iters': ('-n', '--iters'), 'qps': ('-q', '--qps')}
+
+
 class Game:
-    def __init__(self, role, mode, family='IPv4', size=4096, mtu=1024, iters=1000):
-        self.role, self.mode, self.family, self.size, self.mtu, self.iters = role, mode, family, size, mtu, iters
+    """What is not told is left to the defaults of both programs; with nothing told not even the TCP port is."""
+
+    def __init__(self, program, role, mode, family='IPv4', **told):
+        self.program, self.role, self.mode, self.family, self.told = program, role, mode, family, told
+        self.all = {**DEFAULTS, **OWN_DEFAULTS.get(program, {}), **told}
 
     def __str__(self):
-        return 'uroce as %s, %s, %s, %d bytes, path MTU %d, %d times' % (self.role, self.mode, self.family, self.size, self.mtu, self.iters)
+        told = ', '.join('%s %s' % (k, v) for k, v in self.all.items() if v is not None)
+        return '%s, uroce as %s, %s, %s, %s' % (self.program, self.role, self.mode, self.family, told)
+
+    def options(self, side):
+        """side 0: of the guest's program, 1: of uroce-perf."""
+        return [word for name, value in self.told.items() for word in (OPTIONS[name][side], str(value))]
 
 
-GAMES = (Game('client', 'embedded'), Game('server', 'embedded'), Game('client', 'inline', 'IPv6', 100001, 4096, 100), Game('server', 'inline', 'IPv6', 100001, 4096, 100),
-         Game('client', 'inline', size=1, mtu=256, iters=300), Game('server', 'inline', size=2500, mtu=512, iters=300))
+def both(program, mode, family='IPv4', **told):
+    return [Game(program, role, mode, family, **told) for role in ('client', 'server')]
 
 
-def is_default(game):
-    """With the defaults of both programs, no options at all."""
-    return (game.size, game.mtu, game.iters) == (4096, 1024, 1000)
+GAMES = (*both('ibv_rc_pingpong', 'embedded'), *both('ibv_rc_pingpong', 'inline', 'IPv6', size=100001, mtu=4096, iters=100),
+         Game('ibv_rc_pingpong', 'client', 'inline', size=1, mtu=256, iters=300), Game('ibv_rc_pingpong', 'server', 'inline', size=2500, mtu=512, iters=300),
+         *both('ibv_uc_pingpong', 'embedded'), *both('ibv_uc_pingpong', 'inline', 'IPv6', size=10001, mtu=4096, iters=100),
+         *both('ibv_ud_pingpong', 'embedded'), *both('ibv_ud_pingpong', 'inline', 'IPv6', size=4096, iters=300), Game('ibv_ud_pingpong', 'client', 'inline', size=1, iters=300),
+         *both('ibv_srq_pingpong', 'embedded'), *both('ibv_srq_pingpong', 'inline', 'IPv6', size=5001, mtu=2048, iters=300, qps=100))
 
 
 def guest_command(game, index):
-    options = '' if is_default(game) else '-m %d -n %d -s %d -p %d' % (game.mtu, game.iters, game.size, PORT)
-    return 'ibv_rc_pingpong -d rxe0 -g %d %s%s' % (index, options, ' ' + HOST_IP4 if game.role == 'server' else '')
+    port = ['-p', str(PORT)] if game.told else []
+    return ' '.join([game.program, '-d rxe0 -g %d' % index, *game.options(0), *port, *([HOST_IP4] if game.role == 'server' else [])])
 
 
 def host_command(lab, perf, game, index):
     device = '%s:net_af_packet0,iface=u0%s' % (game.mode, ',idle=sleep' if game.mode == 'embedded' else '')
-    at = '' if is_default(game) else ':%d' % PORT
+    at = ':%d' % PORT if game.told else ''
     role = ['--connect', GUEST_IP4 + at] if game.role == 'client' else ['--listen', HOST_IP4 + at]
-    options = [] if is_default(game) else ['--mtu', str(game.mtu), '--iters', str(game.iters), '--sizes', str(game.size)]
-    return ['ip', 'netns', 'exec', lab.host, 'timeout', '-k', '5', str(SECONDS), perf, '--peer', 'pingpong', '--verify', '--device', device, '--gid-index', str(index)] + role + options
+    return ['ip', 'netns', 'exec', lab.host, 'timeout', '-k', '5', str(SECONDS), perf, '--peer', 'pingpong', *PROGRAMS[game.program], '--verify', '--json', '-', '--device', device,
+            '--gid-index', str(index), *role, *game.options(1)]
 
 
 def find_gids(lab, family):
@@ -69,9 +87,17 @@ def run(lab, perf, game):
             if guest:
                 guest.close()
     heard = guest.out.decode(errors='replace')
-    row = [line for line in said.splitlines() if line.startswith('send ')]
-    if host.returncode or code or not row or row[0].split()[-1] != str(game.iters) or '%d iters in' % game.iters not in heard:
-        raise PeerError('uroce-perf ended with %s: %s; ibv_rc_pingpong ended with %s: %s' % (host.returncode, said.strip()[-400:], code, heard.strip()[-400:]))
+    if host.returncode or code or not is_right(game, said, heard):
+        raise PeerError('uroce-perf ended with %s: %s; %s ended with %s: %s' % (host.returncode, said.strip()[-800:], game.program, code, heard.strip()[-400:]))
+
+
+def is_right(game, said, heard):
+    try:
+        row, = json.loads(said)
+    except ValueError:
+        return False
+    # of several QPs some messages more may come
+    return row['verified'] >= game.all['iters'] and row['size'] == game.all['size'] and row['qps'] == game.all['qps'] and '%d iters in' % game.all['iters'] in heard
 
 
 def wait_for_listener(lab, host):

@@ -40,11 +40,11 @@ run() {
 	timeout -k 5 180 "$perf" "$@" >"$tmp/out" 2>"$tmp/err"
 }
 
-# rows FILE MODE OPS: whether the rows are those of a whole run, with values that can be.
+# rows FILE MODE OPS SERVICE: whether the rows are those of a whole run, with values that can be.
 rows() {
 	python3 - "$@" <<'PYTHON'
 import json, sys
-path, mode, ops = sys.argv[1:4]
+path, mode, ops, service = sys.argv[1:5]
 rows = json.load(open(path))
 assert isinstance(rows, list) and rows, 'no rows'
 assert {r['op'] for r in rows} == set(ops.split(',')), sorted({r['op'] for r in rows})
@@ -52,11 +52,12 @@ for r in rows:
     what = '%s of %d bytes: %r' % (r['op'], r['size'], r)
     assert r['errors'] == 0, what
     assert r['qps'] >= 1, what
+    assert r['service'] == service and (service != 'rc' or r['lost'] == 0), what
     assert 0 < r['msgs_per_s'] < 1e9, what
     assert 0 <= r['gbit_per_s'] < 10000, what
     assert abs(r['gbit_per_s'] - r['msgs_per_s'] * r['size'] * 8 / 1e9) <= 0.01 * r['gbit_per_s'] + 1e-6, what
     lat = r['lat_ns']
-    assert 0 < lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9, what
+    assert not lat or 0 < lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9, what
     assert r['verified'] > 0, what
     assert r['layout']['mode'] == mode and len(r['layout']['cores']) == 2 and r['layout']['port'], what
     assert r['layout']['spinning_threads'] == (4 if mode == 'embedded' else 2), what
@@ -64,6 +65,18 @@ PYTHON
 }
 
 every=send,send-imm,write,write-imm,read,cas,fadd
+of_uc=send,send-imm,write,write-imm
+of_ud=send,send-imm
+
+# service_of ARG...: what --service says, else rc.
+service_of() {
+	local before=
+	for word in "$@"; do
+		[ "$before" != --service ] || { echo "$word"; return; }
+		before=$word
+	done
+	echo rc
+}
 
 # check NAME MODE OPS ARG...: a run with --json whose rows are right.
 check() {
@@ -72,8 +85,16 @@ check() {
 	rm -f "$tmp/json"
 	run "$@" --json "$tmp/json" || rc=$?
 	[ "$rc" -eq 0 ] || echo "# exit code $rc"
-	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" 2>>"$tmp/err" || rc=1
+	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" "$(service_of "$@")" 2>>"$tmp/err" || rc=1
 	report "$rc" "$name"
+}
+
+# lost LEAST: whether the rows of the last check lost so many messages in all.
+lost() {
+	python3 -c "
+import json, sys
+sum = sum(r['lost'] for r in json.load(open(sys.argv[1])))
+assert sum >= int(sys.argv[2]) if int(sys.argv[2]) else not sum, sum" "$tmp/json" "$1" 2>>"$tmp/err"
 }
 
 # refuses NAME ARG...: exit code 2 and one line on standard error, nothing else.
@@ -102,6 +123,35 @@ check "more QPs and bytes than there is memory for" inline write --verify --iter
 check "one message at a time" inline send,write --verify --iters 100 --depth 1 --batch 1 --op send,write
 check "IPv6 addresses" inline send,read --verify --seconds 0.05 --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
 	--device inline:net_ring,link=v6,side=1,ip=fd00::2/64
+check "unreliable connections, edges of packets, none lost" inline $of_uc --service uc --verify --test rate --iters 256 --sizes 0,1,8,1023,4095,4096,4097,65536
+lost 0
+report $? "and none is said to be lost"
+check "datagrams up to the path MTU, none lost" inline $of_ud --service ud --verify --test rate --iters 1024 --sizes 0,1,8,64,1023,4096
+lost 0
+report $? "and none is said to be lost"
+check "unreliable connections over a link that loses, repeats and reorders" inline $of_uc --service uc --verify --iters 400 --sizes 1,8,4K,20000 --fault drop:1%/dup:1%/reorder:1%/seed:3
+lost 50
+report $? "and how many were lost is told"
+check "datagrams over a link that loses, repeats and reorders" inline $of_ud --service ud --verify --iters 400 --sizes 0,1,64,1K --fault drop:1%/dup:1%/reorder:1%/seed:3
+lost 50
+report $? "and how many were lost is told"
+check "one SRQ for sixteen QPs" inline $every --srq --qps 16 --verify --seconds 0.05 --sizes 8,4K,64K
+check "one SRQ over a link that loses" inline send,write-imm --srq --qps 16 --verify --seconds 0.05 --sizes 8,4K,64K --op send,write-imm --fault drop:1%
+check "one SRQ, unreliable connections" inline $of_uc --service uc --srq --qps 16 --depth 32 --verify --iters 200 --sizes 0,8,9000 --fault drop:1%/seed:4
+check "one SRQ, datagrams, embedded" embedded $of_ud --service ud --srq --qps 16 --depth 32 --verify --iters 200 --sizes 8,1K --device "embedded:$end0" --device "embedded:$end1"
+check "datagrams over IPv6" inline send --service ud --verify --iters 200 --op send --device inline:net_ring,link=v6d,side=0,ip=fd00::1/64 --device inline:net_ring,link=v6d,side=1,ip=fd00::2/64
+rc=0
+run --service ud --sizes 4097 --iters 4 || rc=$?
+[ "$rc" -eq 1 ] && grep -q 'a datagram carries at most' "$tmp/err"
+report $? "a datagram larger than the port's MTU: exit code 1, and why"
+rc=0
+run --service ud --op send --sizes 8 --latency --fault drop:100% || rc=$?
+[ "$rc" -eq 1 ] && grep -q 'nothing comes back' "$tmp/err"
+report $? "datagrams over a link that carries nothing: exit code 1, and why"
+rc=0
+run --srq --qps 16384 --op send --sizes 8 --rate || rc=$?
+[ "$rc" -eq 1 ] && grep -q 'fewer, please' "$tmp/err"
+report $? "more receives than an SRQ holds: exit code 1, and why"
 run --op write --sizes 1:64 --seconds 0.01 --test rate --json "$tmp/json" && python3 -c "
 import json, sys
 assert [r['size'] for r in json.load(open(sys.argv[1]))] == [1, 2, 4, 8, 16, 32, 64]" "$tmp/json" 2>>"$tmp/err"
@@ -113,7 +163,7 @@ run --op write --sizes 4096 --iters 4 --device "inline:$end0" --device "inline:$
 report $? "a link that carries nothing: exit code 1, and why"
 check "kernel TCP over loopback" tcp tcp --tcp --verify --seconds 0.05
 
-run --help && [ "$(grep -c -E '^ *--(op|sizes|test|iters|seconds|qps|depth|batch|inline|mtu|gid-index|device|listen|connect|cores|verify|fault|json|progress|tcp|help)\b' "$tmp/out")" -ge 20 ]
+run --help && [ "$(grep -c -E '^ *--(op|sizes|test|iters|seconds|qps|depth|batch|inline|mtu|gid-index|device|listen|connect|cores|verify|fault|json|progress|tcp|service|srq|help)\b' "$tmp/out")" -ge 22 ]
 report $? "--help names every option"
 refuses "an operation that there is not" --op sned
 refuses "a size that is none" --sizes 8,x
@@ -127,6 +177,9 @@ refuses "an argument too many" send
 refuses "both ends of a connection" --listen 1 --connect localhost:1
 refuses "a peer that there is not" --peer pong
 refuses "what ibv_rc_pingpong cannot do" --peer pingpong --listen --device "inline:$end0" --op write
+refuses "a pingpong that there is not" --peer pingpong --listen --device "inline:$end0" --srq --service ud
+refuses "a service that there is not" --service rd
+refuses "an operation that the service has not" --service ud --op write
 
 # Two processes, each in a namespace of its own.
 make_hosts() {
@@ -154,7 +207,7 @@ pair() {
 	[ "$rc" -eq 0 ] || kill "$server" 2>/dev/null
 	wait "$server" || served=$?
 	server=
-	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" 2>>"$tmp/err" || rc=1
+	[ "$rc" -ne 0 ] || rows "$tmp/json" "$mode" "$ops" "$(service_of "$@")" 2>>"$tmp/err" || rc=1
 	if [ "$rc" -ne 0 ] || [ "$served" -ne 0 ]; then
 		echo "# exit codes $rc and $served"
 		sed 's/^/# server: /' "$tmp/server"
@@ -163,10 +216,11 @@ pair() {
 	report "$rc" "$name"
 }
 
-# pingpong NAME ARG...: both ends as ibv_rc_pingpong would have them, with its defaults. (suite interop plays against the real one)
+# pingpong NAME WHAT ARG...: both ends as one of rdma-core's programs would have them, with its defaults. WHAT: a Python expression that is true of the row.
+# (suite interop plays against the real ones)
 pingpong() {
-	local name=$1 rc=0 served=0
-	shift
+	local name=$1 what=$2 rc=0 served=0
+	shift 2
 	rm -f "$tmp/json"
 	ip netns exec "$b" timeout -k 5 120 "$perf" --peer pingpong --listen "$@" --verify >"$tmp/server" 2>&1 &
 	server=$!
@@ -177,11 +231,26 @@ pingpong() {
 	[ "$rc" -ne 0 ] || python3 -c "
 import json, sys
 row, = json.load(open(sys.argv[1]))
-assert (row['op'], row['size'], row['verified'], row['lat_ns']['samples']) == ('send', 4096, 1000, 1000), row
-assert row['counters']['completed_requests'] == row['counters']['completed_receives'] == 1000, row" "$tmp/json" 2>>"$tmp/err" || rc=1
+count = row['counters']
+assert (row['op'], row['verified'], row['lat_ns']['samples']) == ('send', 1000, 1000), row
+assert count['completed_requests'] == count['completed_receives'] == 1000, row
+assert $what, row" "$tmp/json" 2>>"$tmp/err" || rc=1
 	[ "$served" -eq 0 ] || rc=1
 	[ "$rc" -eq 0 ] || sed 's/^/# server: /' "$tmp/server"
 	report "$rc" "$name"
+}
+
+# mismatch NAME TEXT CLIENT-ARG...: ends that were told different things both say so, or end.
+mismatch() {
+	local name=$1 text=$2 rc=0
+	shift 2
+	ip netns exec "$b" timeout -k 5 60 "$perf" --peer pingpong --listen --device "inline:$port" --srq >"$tmp/server" 2>&1 &
+	server=$!
+	ip netns exec "$a" timeout -k 5 60 "$perf" --peer pingpong --connect 10.78.0.2 --device "inline:$port" "$@" >"$tmp/out" 2>"$tmp/err" || rc=$?
+	wait "$server" && rc=0
+	server=
+	[ "$rc" -eq 1 ] && grep -q "$text" "$tmp/server"
+	report $? "$name"
 }
 
 two="two processes over veth"
@@ -190,9 +259,19 @@ if make_hosts >/dev/null 2>&1; then
 	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --seconds 0.05
 	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --seconds 0.05
 	pair "$two, kernel TCP" tcp tcp --tcp -- --tcp --verify --seconds 0.05
-	pingpong "$two, ping-pong" --device "inline:$port"
-	pingpong "$two, ping-pong, losing" --device "embedded:$port" --fault drop:1%
+	pair "$two, unreliable connections" inline $of_uc --device "inline:$port" -- --device "inline:$port" --service uc --verify --iters 200
+	pair "$two, datagrams into an SRQ" inline $of_ud --device "inline:$port" -- --device "inline:$port" --service ud --srq --qps 4 --verify --iters 200
+	pingpong "$two, ping-pong" "row['service'] == 'rc' and row['size'] == 4096" --device "inline:$port"
+	pingpong "$two, ping-pong, losing" "row['size'] == 4096" --device "embedded:$port" --fault drop:1%
+	pingpong "$two, ping-pong of unreliable connections" "row['service'] == 'uc' and row['size'] == 4096" --service uc --device "inline:$port"
+	pingpong "$two, ping-pong of datagrams" "row['service'] == 'ud' and row['size'] == 2048" --service ud --device "inline:$port"
+	pingpong "$two, ping-pong of many QPs with one SRQ" "row['srq'] and row['qps'] == 16 and row['size'] == 4096" --srq --device "inline:$port"
+	pingpong "$two, ping-pong of many QPs with one SRQ, losing" "row['qps'] == 100 and row['size'] == 5000" --srq --qps 100 --sizes 5000 --device "embedded:$port" --fault drop:1%
+	mismatch "$two, ping-pong of more QPs than the other has" "the peer has more than 16 QPs" --srq --qps 17
+	mismatch "$two, ping-pong of fewer QPs than the other has" "the peer has fewer than 16 QPs" --srq --qps 15
 else
-	for what in inline "embedded, losing" "kernel TCP" "ping-pong" "ping-pong, losing"; do skip "$two, $what" "needs root and network namespaces"; done
+	for what in inline "embedded, losing" "kernel TCP" "unreliable connections" "datagrams into an SRQ" "ping-pong" "ping-pong, losing" "ping-pong of unreliable connections" \
+		"ping-pong of datagrams" "ping-pong of many QPs with one SRQ" "ping-pong of many QPs with one SRQ, losing" "ping-pong of more QPs than the other has" \
+		"ping-pong of fewer QPs than the other has"; do skip "$two, $what" "needs root and network namespaces"; done
 fi
 echo "1..$number"
