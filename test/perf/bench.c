@@ -2,6 +2,8 @@
 /* The loops of limits.c with uroce in between: bench [-q QPS] [-b BATCH] [-r] LOOP..., a line "NAME VALUE" of each loop.
  *
  *   write_rate                 8-byte inline WRITEs, BATCH WRs a post, the last one signaled; -r: QPs in random order   M messages/s
+ *   send_rq, send_srq          the same with SENDs: each QP with receives of its own, all QPs with one SRQ
+ *   ud_send                    64-byte inline SENDs of UD QPs; those that arrive
  *   write_stream, read_stream  1 MiB messages at path MTU 4096                                                          Gbit/s of payload
  *   write_pingpong             8-byte WRITEs, answered by the program when it sees them                                 half round trip, ns
  *
@@ -24,6 +26,8 @@ struct loop {
 	const char *name;
 	double (*run)(struct side *s, struct job *j); /* what side 0 measured; side 1's value is not used */
 	enum uroce_opcode opcode;
+	enum kind kind;
+	uint32_t bytes;
 };
 
 struct job {
@@ -54,9 +58,19 @@ static double serve(struct side *s)
 	return 0;
 }
 
-static struct uroce_send_wr make_wr(const struct side *s, const struct uroce_sge *sge, enum uroce_opcode opcode, uint32_t flags)
+static double serve_receives(struct side *s, struct set *t)
 {
-	return (struct uroce_send_wr){ .sg_list = sge, .num_sge = 1, .opcode = opcode, .flags = flags, .remote_addr = (uintptr_t)pair_other(s)->memory, .rkey = pair_other(s)->rkey };
+	while (!s->pair->stop) {
+		uroce_engine_poll(s->ctx);
+		s->arrived += pair_receive(s, t);
+	}
+	return 0;
+}
+
+static struct uroce_send_wr make_wr(const struct side *s, const struct job *j, const struct uroce_sge *sge, uint32_t flags)
+{
+	return (struct uroce_send_wr){ .sg_list = sge, .num_sge = 1, .opcode = j->loop->opcode, .flags = flags, .remote_addr = (uintptr_t)pair_other(s)->memory, .rkey = pair_other(s)->rkey,
+		.ah = s->set[j->loop->kind].ah, .remote_qkey = PAIR_QKEY };
 }
 
 /* Which QP is next: round and round, or at random (xorshift). */
@@ -72,32 +86,42 @@ static unsigned choose(const struct side *s, const struct job *j, unsigned last)
 	return (unsigned)((uint64_t)x * n >> 32);
 }
 
+/* A batch for QP q; only datagrams name the QP that they are for. */
+static unsigned post_batch(struct side *s, const struct job *j, struct uroce_send_wr *wr, unsigned q)
+{
+	const struct set *t = &s->set[j->loop->kind];
+	if (t->ah)
+		for (unsigned i = 0; i < j->batch; i++)
+			wr[i].remote_qpn = pair_other(s)->set[j->loop->kind].endpoint[q].qpn;
+	return uroce_post_send(t->qp[q], wr, j->batch) == (int)j->batch ? j->batch : 0; /* a full queue takes none, and the next turn comes */
+}
+
 static double run_rate(struct side *s, struct job *j)
 {
+	struct set *t = &s->set[j->loop->kind];
 	if (s->index)
-		return serve(s);
-	struct uroce_sge sge = { (uintptr_t)s->memory, 8, s->lkey };
+		return t->recvs ? serve_receives(s, t) : serve(s);
+	struct uroce_sge sge = { (uintptr_t)s->memory, j->loop->bytes, s->lkey };
 	struct uroce_send_wr wr[64];
-	uint64_t done = 0, posted = 0;
+	uint64_t done = 0, posted = 0, arrived = pair_other(s)->arrived;
 	unsigned q = 0;
 	for (unsigned i = 0; i < j->batch; i++) {
-		wr[i] = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
+		wr[i] = make_wr(s, j, &sge, UROCE_SEND_INLINE);
 		wr[i].remote_addr += i * 8;
 	}
 	wr[j->batch - 1].flags |= UROCE_SEND_SIGNALED;
 	double from = bench_now(), now = from;
 	while (now < from + PERIOD) {
 		for (unsigned i = 0; i < 32; i++) {
-			if (uroce_post_send(s->qp[q], wr, j->batch) == (int)j->batch) /* a full queue takes none, and the next turn comes */
-				posted += j->batch;
+			posted += post_batch(s, j, wr, q);
 			q = choose(s, j, q);
 			uroce_engine_poll(s->ctx);
-			done += pair_take(s) * j->batch;
+			done += pair_take(t) * j->batch;
 		}
 		now = bench_now();
 	}
-	double rate = (double)done / (now - from) / 1e6;
-	for (; done < posted; done += pair_take(s) * j->batch)
+	double rate = (double)(t->recvs ? pair_other(s)->arrived - arrived : done) / (now - from) / 1e6;
+	for (; done < posted; done += pair_take(t) * j->batch)
 		uroce_engine_poll(s->ctx);
 	s->pair->stop = true;
 	return rate;
@@ -114,17 +138,18 @@ static double run_stream(struct side *s, struct job *j)
 {
 	if (s->index)
 		return serve(s);
-	struct uroce_sge sge = { (uintptr_t)s->memory, STREAM_BYTES, s->lkey };
-	struct uroce_send_wr wr = make_wr(s, &sge, j->loop->opcode, UROCE_SEND_SIGNALED);
+	struct uroce_sge sge = { (uintptr_t)s->memory, j->loop->bytes, s->lkey };
+	struct set *t = &s->set[j->loop->kind];
+	struct uroce_send_wr wr = make_wr(s, j, &sge, UROCE_SEND_SIGNALED);
 	uint64_t done = 0;
 	unsigned under_way = 0;
 	double cpu = cpu_seconds(), from = bench_now(), now = from;
 	while (now < from + PERIOD || under_way) {
-		while (now < from + PERIOD && under_way < STREAM_DEPTH && uroce_post_send(s->qp[0], &wr, 1) == 1)
+		while (now < from + PERIOD && under_way < STREAM_DEPTH && uroce_post_send(t->qp[0], &wr, 1) == 1)
 			under_way++;
 		for (unsigned i = 0; i < 16; i++)
 			uroce_engine_poll(s->ctx);
-		unsigned n = pair_take(s);
+		unsigned n = pair_take(t);
 		under_way -= n;
 		done += n;
 		now = bench_now();
@@ -143,12 +168,12 @@ static double run_pingpong(struct side *s, struct job *j)
 	struct uroce_sge sge = { (uintptr_t)&out, 8, 0 };
 	double from = bench_now();
 	for (unsigned i = 0; i < PINGPONGS; i++) {
-		struct uroce_send_wr wr = make_wr(s, &sge, UROCE_OP_WRITE, UROCE_SEND_INLINE);
+		struct uroce_send_wr wr = make_wr(s, j, &sge, UROCE_SEND_INLINE);
 		wr.remote_addr += cell;
 		out++;
 		for (unsigned turn = 0; turn < 2; turn++) /* side 0 sends first, side 1 sees first */
 			if (turn == s->index) {
-				while (uroce_post_send(s->qp[0], &wr, 1) != 1)
+				while (uroce_post_send(s->set[KIND_PLAIN].qp[0], &wr, 1) != 1)
 					uroce_engine_poll(s->ctx);
 			} else {
 				while (*in != out)
@@ -159,10 +184,13 @@ static double run_pingpong(struct side *s, struct job *j)
 }
 
 static const struct loop loops[] = {
-	{ "write_rate", run_rate, UROCE_OP_WRITE },
-	{ "write_stream", run_stream, UROCE_OP_WRITE },
-	{ "read_stream", run_stream, UROCE_OP_READ },
-	{ "write_pingpong", run_pingpong, UROCE_OP_WRITE },
+	{ "write_rate", run_rate, UROCE_OP_WRITE, KIND_PLAIN, 8 },
+	{ "send_rq", run_rate, UROCE_OP_SEND, KIND_RQ, 8 },
+	{ "send_srq", run_rate, UROCE_OP_SEND, KIND_SRQ, 8 },
+	{ "ud_send", run_rate, UROCE_OP_SEND, KIND_UD, 64 },
+	{ "write_stream", run_stream, UROCE_OP_WRITE, KIND_PLAIN, STREAM_BYTES },
+	{ "read_stream", run_stream, UROCE_OP_READ, KIND_PLAIN, STREAM_BYTES },
+	{ "write_pingpong", run_pingpong, UROCE_OP_WRITE, KIND_PLAIN, 8 },
 };
 
 static void run_plan(struct side *s, void *arg)
@@ -198,7 +226,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	struct plan plan = { 0 };
-	unsigned qps = 1, batch = 16;
+	unsigned qps = 1, batch = 16, kinds = 0;
 	bool is_random = false;
 	for (int o; (o = getopt(argc, argv, "q:b:r")) != -1;)
 		switch (o) {
@@ -214,8 +242,9 @@ int main(int argc, char **argv)
 		if (!l)
 			return usage();
 		plan.job[plan.jobs++] = (struct job){ .loop = l, .batch = batch, .is_random = is_random };
+		kinds |= 1u << l->kind;
 	}
-	struct pair_config config = { .qps = qps, .depth = qps > 1 ? batch * 4 : 1024, .cpu = { 0, 1 } };
+	struct pair_config config = { .qps = qps, .depth = qps > 1 ? batch * 4 : 1024, .kinds = kinds, .cpu = { 0, 1 } };
 	pair_run(&config, run_plan, &plan);
 	for (unsigned i = 0; i < plan.jobs; i++) {
 		struct job *j = &plan.job[i];

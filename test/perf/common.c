@@ -34,9 +34,8 @@ void bench_pin(unsigned cpu)
 	bench_check(-pthread_setaffinity_np(pthread_self(), sizeof(set), &set), "pin");
 }
 
-unsigned bench_take(struct uroce_cq *cq, struct uroce_qp *const *qp, unsigned qps)
+unsigned bench_poll(struct uroce_cq *cq, struct uroce_wc wc[64], struct uroce_qp *const *qp, unsigned qps)
 {
-	struct uroce_wc wc[64];
 	char text[256];
 	int n = bench_check(uroce_cq_poll(cq, wc, 64), "poll");
 	for (int i = 0; i < n; i++) {
@@ -48,4 +47,10 @@ unsigned bench_take(struct uroce_cq *cq, struct uroce_qp *const *qp, unsigned qp
 		bench_check(-EIO, uroce_wc_status_str(wc[i].status));
 	}
 	return (unsigned)n;
+}
+
+unsigned bench_take(struct uroce_cq *cq, struct uroce_qp *const *qp, unsigned qps)
+{
+	struct uroce_wc wc[64];
+	return bench_poll(cq, wc, qp, qps);
 }

@@ -13,7 +13,9 @@ int bench_check(int rc, const char *what);
 double bench_now(void);
 /* This thread, from now on only on that CPU. */
 void bench_pin(unsigned cpu);
-/* Takes completions of a CQ that these QPs use; ends the program on an error, with the QP's own words. Returns how many. */
+/* Takes up to 64 completions of a CQ that these QPs use; ends the program on an error, with the QP's own words. Returns how many. */
+unsigned bench_poll(struct uroce_cq *cq, struct uroce_wc wc[64], struct uroce_qp *const *qp, unsigned qps);
+/* The same when only their number matters. */
 unsigned bench_take(struct uroce_cq *cq, struct uroce_qp *const *qp, unsigned qps);
 
 #endif

@@ -10,25 +10,41 @@
 #include "common.h"
 
 #define PAIR_MEMORY (64u << 20)
+#define PAIR_QKEY 0x11111111u
+
+/* Of QPs: RC without receives, RC each with its own, RC all with those of one SRQ, UD. */
+enum kind { KIND_PLAIN, KIND_RQ, KIND_SRQ, KIND_UD, KINDS };
 
 struct pair;
+
+/* What one side has of a kind, in use only if the pair was asked for that kind. */
+struct set {
+	unsigned qps;
+	struct uroce_cq *cq;
+	struct uroce_srq *srq; /* or NULL */
+	struct uroce_ah *ah;   /* UD: to the other side */
+	struct uroce_qp **qp;
+	struct uroce_endpoint *endpoint;
+	unsigned recvs;        /* posted to each QP, or to the SRQ; 0: a kind without receives */
+	unsigned *used;        /* [qps, with an SRQ only [0]] receives that have completed and are not posted again */
+};
 
 struct side {
 	struct pair *pair;
 	unsigned index;
 	struct uroce_context *ctx;
 	struct uroce_pd *pd;
-	struct uroce_cq *cq;
 	struct uroce_mr *mr;
-	struct uroce_qp **qp;
-	struct uroce_endpoint *endpoint;
+	struct set set[KINDS];
 	uint8_t *memory;
 	uint32_t lkey, rkey;
+	volatile uint64_t arrived; /* receives taken so far */
 };
 
 struct pair_config {
 	unsigned qps;
 	unsigned depth;    /* send WRs of a QP */
+	unsigned kinds;    /* which: bits of enum kind */
 	unsigned cpu[2];
 };
 
@@ -42,7 +58,7 @@ struct pair {
 	void *arg;
 };
 
-/* Opens both sides, connects qps QPs between them and calls run on each of the two threads. Ends the program with a line on any error. */
+/* Opens both sides, connects qps QPs of each kind between them and calls run on each of the two threads. Ends the program with a line on any error. */
 void pair_run(const struct pair_config *config, void (*run)(struct side *s, void *arg), void *arg);
 static inline struct side *pair_other(const struct side *s)
 {
@@ -52,7 +68,9 @@ static inline struct side *pair_other(const struct side *s)
 void pair_meet(struct side *s);
 /* Both sides sleep until both have come; stop is false again. */
 void pair_sleep(struct side *s);
-/* Takes completions; ends the program on an error. Returns how many. */
-unsigned pair_take(struct side *s);
+/* Takes completions of sends; ends the program on an error. Returns how many. */
+unsigned pair_take(struct set *t);
+/* Takes completions of receives and posts receives again, a batch at a time. Returns how many completed. */
+unsigned pair_receive(struct side *s, struct set *t);
 
 #endif

@@ -22,6 +22,9 @@ PAIRS = 15
 APPLICATION = ["write_rate", "write_stream", "pingpong"]
 # The loops of limits are measured by one run of bench, as limits measures its own: interleaved, in the same rhythm.
 LOOPS = ["write_rate", "write_stream", "read_stream", "write_pingpong"]
+# Both of these are measured by one run each, interleaved.
+SENDS = ["ud_send", "write_rate"]
+RECEIVES = ["-q", "1000", "send_srq", "send_rq"]
 FIGURES = [
     dict(name="write_rate", text="8-byte WRITE rate, one QP / limits' write_rate", unit="ratio", target=0.45, better="more",
          product=("bench", LOOPS, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
@@ -33,6 +36,10 @@ FIGURES = [
          product=("bench", LOOPS, "write_pingpong"), yardstick=("limits", [], "write_pingpong ns")),
     dict(name="qp_memory", text="idle QP in RTS, engine-side memory without its rings", unit="bytes", target=2048, better="less", pairs=1,
          product=("qp_memory", [], "qp_memory"), yardstick=None),
+    dict(name="ud_rate", text="64-byte UD SEND rate / 8-byte RC WRITE rate, same run", unit="ratio", target=0.80, better="more",
+         product=("bench", SENDS, "ud_send"), yardstick=("bench", SENDS, "write_rate")),
+    dict(name="srq_rate", text="SEND over 1,000 QPs into one SRQ / over 1,000 QPs each with its own RQ", unit="ratio", target=0.90, better="more",
+         product=("bench", RECEIVES, "send_srq"), yardstick=("bench", RECEIVES, "send_rq")),
     dict(name="qps_4096", text="8-byte WRITE rate, 4,096 QPs, 16 WRs a post on each / one QP, 16 WRs a post", unit="ratio", target=0.60, better="more",
          product=("bench", ["-q", "4096", "write_rate"], "write_rate"), yardstick=("bench", ["-q", "1", "write_rate"], "write_rate")),
     dict(name="qps_4096_random", text="the same with one WR a post, QPs in random order / one QP, 16 WRs a post", unit="ratio", target=None, better="more",
