@@ -82,9 +82,9 @@ struct tally {
 	uint64_t sent;
 };
 
-static void count_sent(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void count_sent(void *arg, const struct core_seen *seen)
 {
-	((struct tally *)arg)->sent += is_tx;
+	((struct tally *)arg)->sent += seen->is_tx;
 }
 
 static struct uroce_qp *open_ud(struct rig *r, unsigned host)
@@ -164,14 +164,14 @@ struct keeper {
 	uint8_t frame[KEPT][CORE_FRAME_MAX];
 };
 
-static void keep(void *arg, uint64_t now_ns, const uint8_t *frame, uint32_t len, bool is_tx, enum drop why)
+static void keep(void *arg, const struct core_seen *seen)
 {
 	struct keeper *k = arg;
 	struct packet p;
-	if (is_tx || k->n == KEPT || packet_parse(&p, frame, len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE)
+	if (seen->is_tx || k->n == KEPT || packet_parse(&p, seen->frame, seen->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE)
 		return;
-	memcpy(k->frame[k->n], frame, len);
-	k->len[k->n++] = len;
+	memcpy(k->frame[k->n], seen->frame, seen->len);
+	k->len[k->n++] = seen->len;
 }
 
 static void receive_one(struct rig_end *e)
