@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fuzz_core.h"
 #include "raw_client.h"
 #include "socket.h"
 
@@ -191,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(lowest);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, w.socket))
 		abort();
-	w.core = raw_core_new(0, 1, w.now);
+	w.core = fuzz_core_new(0, w.now);
 	for (unsigned i = 0; i < 2; i++)
 		open_client(&w, &w.client[i]);
 	for (unsigned i = 0; i < STEPS_MAX && w.in.at < w.in.end; i++)

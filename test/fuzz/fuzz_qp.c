@@ -8,6 +8,7 @@
 
 #include "build.h"
 #include "direct_session.h"
+#include "fuzz_core.h"
 #include "qp_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -76,49 +77,17 @@ static void must(int rc)
 
 /* ---- making it ---- */
 
-/* One region for all runs: making 2 MiB anew takes longer than the run. What is cut from it is cleared by the core. */
-static uint8_t *kept;
-
-static int region_new(void *arg, uint64_t bytes, void **base, int *fd)
-{
-	if (bytes != 2u << 20 || !kept)
-		return direct_hooks.region_new(arg, bytes, base, fd);
-	*base = kept;
-	*fd = -1;
-	kept = NULL;
-	return 0;
-}
-
-static void region_free(void *arg, void *base, uint64_t bytes, int fd)
-{
-	if (bytes == 2u << 20 && !kept)
-		kept = base;
-	else
-		direct_hooks.region_free(arg, base, bytes, fd);
-}
-
 static void ignore_line(void *arg, int level, const char *line)
 {
 }
 
 static void open_core(struct world *w)
 {
-	static struct core_hooks hooks;
-	hooks = direct_hooks;
-	hooks.region_new = region_new;
-	hooks.region_free = region_free;
 	static const uint8_t peer_mac[6] = { 2, 0, 0, 0, 0, 2 };
-	struct core_config c = {
-		.name = "fuzz", .addr = { .mode = ADDR_OWN, .mac = { 2, 0, 0, 0, 0, 1 } }, .max_frame = 4300, .max_qp = 4, .max_cq = 4, .max_mr = 8, .window_packets = 8u << (take(w) & 3), .seed = 1,
-		.hooks = &hooks,
-	};
 	struct uroce_open_attr attr = { .log = ignore_line, .log_level = 1 };
-	struct gid own, peer;
-	uint32_t index;
-	gid_parse("10.0.0.1", &own);
+	struct gid peer;
 	gid_parse("10.0.0.2", &peer);
-	must(core_new(&w->core, &c, w->now));
-	must(addr_gid_add(core_addr(w->core), &own, VLAN_NONE, 24, &index));
+	w->core = fuzz_core_new(8u << (take(w) & 3), w->now);
 	must(addr_learn(core_addr(w->core), &peer, VLAN_NONE, peer_mac, true, w->now));
 	must(direct_session_open(w->core, &w->now, &attr, &w->ctx));
 	fcntl(uroce_async_fd(w->ctx), F_SETFL, O_NONBLOCK);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_core.h"
 #include "raw_client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -191,7 +192,7 @@ static void open_world(struct world *w)
 {
 	static const struct abi_qp_cap cap = { 8, 8, 4, 4, 64 };
 	uint8_t b = take(w);
-	w->core = raw_core_new(0, 1, w->now);
+	w->core = fuzz_core_new(0, w->now);
 	raw_open(&w->client, w->core, &w->now);
 	raw_memory_new(&w->client, 8192, &w->memory);
 	raw_cq_new(&w->client, 32, 0, &w->cq);
