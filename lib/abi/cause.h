@@ -34,6 +34,13 @@ enum wc_cause {
 	CAUSE_WQE_SERVICE,         /* an operation that the QP's service does not have */
 	CAUSE_WQE_AH,              /* a datagram to no AH of this QP's PD, or to a QP number that there cannot be */
 	CAUSE_WQE_FLUSH,           /* a FLUSH for nothing, or with a placement or selectivity that there is not */
+	CAUSE_BIND_TARGET,         /* a key that names no memory window (or MR for fast registration) of this PD */
+	CAUSE_BIND_NOT_FREE,       /* it is bound already */
+	CAUSE_BIND_MR,             /* an lkey that names no MR of this PD */
+	CAUSE_BIND_RIGHTS,
+	CAUSE_BIND_RANGE,
+	CAUSE_BIND_TOO_MANY,       /* windows on one QP */
+	CAUSE_INVALIDATE_KEY,      /* what it names cannot be invalidated through this QP */
 	CAUSE_COUNT
 };
 

@@ -36,6 +36,9 @@ enum abi_wc_opcode {
 	ABI_WC_FETCH_ADD,
 	ABI_WC_ATOMIC_WRITE,
 	ABI_WC_FLUSH,
+	ABI_WC_BIND_MW,
+	ABI_WC_LOCAL_INV,
+	ABI_WC_REG_MR,
 	ABI_WC_RECV,
 	ABI_WC_RECV_WRITE_WITH_IMM,
 };
@@ -54,7 +57,7 @@ struct abi_cqe {
 	uint32_t byte_len;
 	uint32_t qpn;
 	uint32_t src_qpn;
-	uint32_t imm;
+	uint32_t imm;    /* or, with ABI_WC_HAS_INVALIDATE, the key that was invalidated */
 	uint32_t vendor_error; /* enum wc_cause */
 	uint16_t pkey_index;
 	uint16_t vlan;

@@ -33,6 +33,10 @@ enum abi_msg {
 	ABI_DESTROY_SRQ,
 	ABI_CREATE_AH,
 	ABI_DESTROY_AH,
+	ABI_REREG_MR,
+	ABI_ALLOC_MR,   /* for REG_MR: a key without memory */
+	ABI_CREATE_MW,
+	ABI_DESTROY_MW,
 	ABI_MSG_COUNT
 };
 
@@ -72,6 +76,10 @@ enum abi_qp_attr_mask {
 /* The first two are those of enum ibv_srq_attr_mask. A resize is two requests: MAX_WR answers the place of a new ring; the client copies the WQEs that it has posted and whose slots are not free again to
  * the places of the same indices there, sets the ring's tail, and SWITCH makes the engine go on in it. */
 enum abi_srq_attr_mask { ABI_SRQ_MAX_WR = 1 << 0, ABI_SRQ_LIMIT = 1 << 1, ABI_SRQ_SWITCH = 1 << 2 };
+
+/* Values are those of enum ibv_mw_type and of enum ibv_rereg_mr_flags. */
+enum abi_mw_type { ABI_MW_TYPE_1 = 1, ABI_MW_TYPE_2 = 2 };
+enum abi_rereg_mask { ABI_REREG_MEMORY = 1 << 0, ABI_REREG_PD = 1 << 1, ABI_REREG_ACCESS = 1 << 2 };
 
 struct abi_av {
 	uint8_t dgid[16];
@@ -144,6 +152,8 @@ struct abi_device {
 	uint64_t max_msg_bytes;
 	uint32_t max_ah;
 	uint32_t caps; /* enum abi_device_cap */
+	uint32_t max_mw;
+	uint32_t reserved;
 };
 
 /* Counters of one QP, in this order; names in counters.h. */
@@ -153,7 +163,7 @@ struct abi_req {
 	uint32_t type;     /* enum abi_msg */
 	uint32_t sequence; /* echoed */
 	union {
-		uint32_t handle; /* DESTROY_*, DEREG_MR, FREE_MEMORY, QUERY_QP, QUERY_SRQ, QUERY_COUNTERS, QUERY_GID (index) */
+		uint32_t handle; /* DESTROY_*, DEREG_MR, FREE_MEMORY, ALLOC_MR (PD), QUERY_QP, QUERY_SRQ, QUERY_COUNTERS, QUERY_GID (index) */
 		struct {
 			uint64_t bytes;
 		} alloc_memory;
@@ -164,8 +174,14 @@ struct abi_req {
 			uint64_t len;
 			uint64_t iova;
 			uint32_t memory; /* handle of ALLOC_MEMORY, 0: direct memory */
+			uint32_t mask;   /* REREG_MR: enum abi_rereg_mask */
+			uint32_t mr;     /* REREG_MR: which */
 			uint32_t reserved;
 		} reg_mr;
+		struct {
+			uint32_t pd;
+			uint32_t type; /* enum abi_mw_type */
+		} create_mw;
 		struct {
 			uint32_t entries;
 			uint32_t channel; /* handle or 0 */
@@ -209,7 +225,7 @@ struct abi_rep {
 	uint32_t type;
 	uint32_t sequence;
 	int32_t status; /* 0 or a negative errno */
-	uint32_t handle; /* CREATE_*, REG_MR, ALLOC_MEMORY */
+	uint32_t handle; /* CREATE_*, REG_MR, ALLOC_MR, ALLOC_MEMORY */
 	union {
 		struct abi_device device;
 		struct {
@@ -225,7 +241,7 @@ struct abi_rep {
 		} memory;
 		struct {
 			uint32_t lkey, rkey;
-		} mr;
+		} mr; /* CREATE_MW, ALLOC_MR: the key before the first bind, which opens nothing */
 		struct {
 			int32_t fd; /* embedded: the reading end in this process; served: -1 and the fd comes along */
 		} channel;

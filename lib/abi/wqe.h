@@ -21,6 +21,10 @@ enum abi_opcode {
 	ABI_OP_FETCH_ADD,
 	ABI_OP_ATOMIC_WRITE,
 	ABI_OP_FLUSH,
+	ABI_OP_SEND_WITH_INV,
+	ABI_OP_BIND_MW,   /* these three send nothing */
+	ABI_OP_LOCAL_INV,
+	ABI_OP_REG_MR,
 	ABI_OP_COUNT
 };
 
@@ -48,6 +52,15 @@ struct abi_flush {
 	uint16_t reserved;
 };
 _Static_assert(sizeof(struct abi_flush) == 8, "layout");
+
+/* BIND_MW and REG_MR: what is bound. The WQE's rkey is the key that it gets: its upper 24 bits say which window (or MR) is meant, the lower 8 are the program's own. */
+struct abi_bind {
+	uint64_t addr, len; /* of the MR of lkey */
+	uint32_t lkey;
+	uint32_t access;    /* enum mem_access bits */
+	uint64_t iova;      /* REG_MR: how the first byte is addressed */
+};
+_Static_assert(sizeof(struct abi_bind) == 32, "layout");
 
 /* The first 64 bytes of a send WQE. num_sge SGEs, or length bytes of inline data, begin at ABI_WQE_BODY (ABI_WQE_ATOMIC_BODY for atomics) and may run on beyond the 64. */
 struct abi_send_wqe {
@@ -77,6 +90,7 @@ struct abi_send_wqe {
 			struct abi_sge sge;
 		} atomic; /* compare-and-swap, fetch-and-add; an ATOMIC WRITE is laid out as a WRITE is */
 		struct abi_flush flush; /* no SGEs */
+		struct abi_bind bind;
 	};
 };
 _Static_assert(sizeof(struct abi_send_wqe) == 64, "layout");

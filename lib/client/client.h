@@ -27,7 +27,7 @@
 #define CLIENT_DOORBELLS_OFFSET 4096u /* in arena 0, see session.h */
 
 /* ---- objects ---- */
-enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_SRQ, OBJECT_AH, OBJECT_QP, OBJECT_KINDS };
+enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_MW, OBJECT_CHANNEL, OBJECT_CQ, OBJECT_SRQ, OBJECT_AH, OBJECT_QP, OBJECT_KINDS };
 
 /* First member of every object. The cookie is what the engine gives back in events: a serial number and not the address, so
  * that an event of a destroyed object can never be taken for one of a new object at the same address. */
@@ -80,7 +80,7 @@ struct uroce_context {
 
 struct uroce_pd {
 	struct object o;
-	uint32_t refs; /* MRs, SRQs, AHs and QPs */
+	uint32_t refs; /* MRs, MWs, SRQs, AHs and QPs */
 };
 
 /* A piece of pool memory that uroce_alloc gave out. */
@@ -96,6 +96,13 @@ struct uroce_mr {
 	struct uroce_pd *pd;
 	struct memory_block *block; /* NULL: direct memory */
 	uint32_t lkey, rkey;
+};
+
+struct uroce_mw {
+	struct object o;
+	struct uroce_pd *pd;
+	enum uroce_mw_type type;
+	_Atomic uint32_t rkey; /* type 1: of the last bind posted, by who posts */
 };
 
 struct uroce_channel {

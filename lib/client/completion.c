@@ -121,7 +121,7 @@ static inline void fill_wc(struct uroce_wc *wc, const struct abi_cqe *e)
 	wc->qpn = e->qpn;
 	wc->src_qpn = e->src_qpn;
 	wc->imm = e->imm;
-	wc->flags = e->flags & (UROCE_WC_HAS_GRH | UROCE_WC_HAS_IMM);
+	wc->flags = e->flags & (UROCE_WC_HAS_GRH | UROCE_WC_HAS_IMM | UROCE_WC_HAS_INVALIDATED);
 	wc->vendor_error = e->vendor_error;
 	wc->pkey_index = e->pkey_index;
 	wc->vlan = e->vlan;

@@ -158,6 +158,10 @@ static const uint8_t wc_opcodes[ABI_OP_COUNT] = {
 	[ABI_OP_FETCH_ADD] = UROCE_WC_FETCH_ADD,
 	[ABI_OP_ATOMIC_WRITE] = UROCE_WC_ATOMIC_WRITE,
 	[ABI_OP_FLUSH] = UROCE_WC_FLUSH,
+	[ABI_OP_SEND_WITH_INV] = UROCE_WC_SEND,
+	[ABI_OP_BIND_MW] = UROCE_WC_BIND_MW,
+	[ABI_OP_LOCAL_INV] = UROCE_WC_LOCAL_INV,
+	[ABI_OP_REG_MR] = UROCE_WC_REG_MR,
 };
 
 static void fill_flushed(struct uroce_wc *wc, const struct cq_queue *k)

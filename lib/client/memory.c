@@ -41,7 +41,7 @@ int uroce_pd_destroy(struct uroce_pd *pd)
 	ctx = pd->o.ctx;
 	context_lock(ctx);
 	if (pd->refs) {
-		log_write(context_log(ctx), LOG_WARN, "PD still used by %u MRs and QPs: destroy them first", pd->refs);
+		log_write(context_log(ctx), LOG_WARN, "PD still used by %u other objects: destroy them first", pd->refs);
 		err = -EBUSY;
 	} else {
 		err = context_call_handle(ctx, ABI_DESTROY_PD, pd->o.handle);
@@ -150,26 +150,42 @@ void memory_free_all(struct uroce_context *ctx)
 
 /* ---- memory regions ---- */
 
-static int register_range(struct uroce_mr *mr, void *addr, size_t len, uint64_t iova, uint32_t access)
+/* The byte behind it may be the end of the address space. */
+static bool is_wrapping(uint64_t from, size_t len)
 {
-	struct uroce_context *ctx = mr->o.ctx;
-	struct abi_req req = { .type = ABI_REG_MR };
-	struct abi_rep rep;
-	int err;
-	mr->block = find_block(ctx, addr);
-	if (mr->block && len > mr->block->bytes - (uint64_t)((uint8_t *)addr - mr->block->base)) {
+	return len && from > UINT64_MAX - (len - 1);
+}
+
+static int check_range(struct uroce_context *ctx, const void *addr, size_t len, uint64_t iova)
+{
+	if (!is_wrapping((uintptr_t)addr, len) && !is_wrapping(iova, len))
+		return 0;
+	log_write(context_log(ctx), LOG_WARN, "range %p, iova 0x%llx, %zu bytes, runs over the end of the address space", addr,
+		(unsigned long long)iova, len);
+	return -EINVAL;
+}
+
+/* What a request says of the range, and the block of pool memory that it lies in. */
+static int name_range(struct uroce_context *ctx, void *addr, size_t len, uint64_t iova, struct abi_req *req, struct memory_block **block)
+{
+	*block = find_block(ctx, addr);
+	if (*block && len > (*block)->bytes - (uint64_t)((uint8_t *)addr - (*block)->base)) {
 		log_write(context_log(ctx), LOG_WARN,
 			"range %p, %zu bytes, runs out of the pool memory that it begins in: %p, %llu bytes", addr, len,
-			(void *)mr->block->base, (unsigned long long)mr->block->bytes);
+			(void *)(*block)->base, (unsigned long long)(*block)->bytes);
 		return -EINVAL;
 	}
-	req.reg_mr.pd = mr->pd->o.handle;
-	req.reg_mr.access = access;
-	req.reg_mr.memory = mr->block ? mr->block->handle : 0;
-	req.reg_mr.addr = mr->block ? (uint64_t)((uint8_t *)addr - mr->block->base) : (uint64_t)(uintptr_t)addr;
-	req.reg_mr.len = len;
-	req.reg_mr.iova = iova;
-	err = context_call(ctx, &req, &rep);
+	req->reg_mr.memory = *block ? (*block)->handle : 0;
+	req->reg_mr.addr = *block ? (uint64_t)((uint8_t *)addr - (*block)->base) : (uint64_t)(uintptr_t)addr;
+	req->reg_mr.len = len;
+	req->reg_mr.iova = iova;
+	return 0;
+}
+
+static int create_locked(struct uroce_mr *mr, struct abi_req *req)
+{
+	struct abi_rep rep;
+	int err = context_call(mr->o.ctx, req, &rep);
 	if (err)
 		return err;
 	mr->o.handle = rep.handle;
@@ -181,22 +197,28 @@ static int register_range(struct uroce_mr *mr, void *addr, size_t len, uint64_t 
 	return 0;
 }
 
+static int register_locked(struct uroce_mr *mr, void *addr, size_t len, uint64_t iova, uint32_t access)
+{
+	struct abi_req req = { .type = ABI_REG_MR };
+	int err = name_range(mr->o.ctx, addr, len, iova, &req, &mr->block);
+	req.reg_mr.pd = mr->pd->o.handle;
+	req.reg_mr.access = access;
+	return err ? err : create_locked(mr, &req);
+}
+
 int uroce_mr_register_iova(struct uroce_pd *pd, void *addr, size_t len, uint64_t iova, uint32_t access, struct uroce_mr **out)
 {
 	struct uroce_context *ctx = pd->o.ctx;
 	struct uroce_mr *mr;
-	int err;
-	if ((uintptr_t)addr + len < (uintptr_t)addr || iova + len < iova) {
-		log_write(context_log(ctx), LOG_WARN, "range %p, iova 0x%llx, %zu bytes, runs over the end of the address space",
-			addr, (unsigned long long)iova, len);
-		return -EINVAL;
-	}
+	int err = check_range(ctx, addr, len, iova);
+	if (err)
+		return err;
 	mr = object_new(ctx, OBJECT_MR, sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
 	mr->pd = pd;
 	context_lock(ctx);
-	err = register_range(mr, addr, len, iova, access);
+	err = register_locked(mr, addr, len, iova, access);
 	context_unlock(ctx);
 	if (err) {
 		object_free(&mr->o);
@@ -209,6 +231,72 @@ int uroce_mr_register_iova(struct uroce_pd *pd, void *addr, size_t len, uint64_t
 int uroce_mr_register(struct uroce_pd *pd, void *addr, size_t len, uint32_t access, struct uroce_mr **out)
 {
 	return uroce_mr_register_iova(pd, addr, len, (uint64_t)(uintptr_t)addr, access, out);
+}
+
+int uroce_mr_alloc(struct uroce_pd *pd, struct uroce_mr **out)
+{
+	struct uroce_context *ctx = pd->o.ctx;
+	struct uroce_mr *mr = object_new(ctx, OBJECT_MR, sizeof(*mr));
+	struct abi_req req = { .type = ABI_ALLOC_MR, .handle = pd->o.handle };
+	int err;
+	if (!mr)
+		return -ENOMEM;
+	mr->pd = pd;
+	context_lock(ctx);
+	err = create_locked(mr, &req);
+	context_unlock(ctx);
+	if (err) {
+		object_free(&mr->o);
+		return err;
+	}
+	*out = mr;
+	return 0;
+}
+
+static int change_locked(struct uroce_mr *mr, const struct uroce_mr_attr *to, uint32_t mask)
+{
+	struct abi_req req = { .type = ABI_REREG_MR };
+	struct abi_rep rep;
+	struct memory_block *block = mr->block;
+	int err = mask & UROCE_MR_MEMORY ? name_range(mr->o.ctx, to->addr, to->len, to->iova, &req, &block) : 0;
+	if (err)
+		return err;
+	req.reg_mr.mr = mr->o.handle;
+	req.reg_mr.mask = mask;
+	req.reg_mr.pd = mask & UROCE_MR_PD ? to->pd->o.handle : 0;
+	req.reg_mr.access = to->access;
+	err = context_call(mr->o.ctx, &req, &rep);
+	if (err)
+		return err;
+	mr->lkey = rep.mr.lkey;
+	mr->rkey = rep.mr.rkey;
+	if (block)
+		block->refs++;
+	if (mr->block)
+		mr->block->refs--;
+	mr->block = block;
+	if (mask & UROCE_MR_PD) {
+		mr->pd->refs--;
+		mr->pd = to->pd;
+		mr->pd->refs++;
+	}
+	return 0;
+}
+
+int uroce_mr_reregister(struct uroce_mr *mr, const struct uroce_mr_attr *to, uint32_t mask)
+{
+	struct uroce_context *ctx = mr->o.ctx;
+	int err = mask & UROCE_MR_MEMORY ? check_range(ctx, to->addr, to->len, to->iova) : 0;
+	if (err)
+		return err;
+	if (mask & UROCE_MR_PD && (!to->pd || to->pd->o.ctx != ctx)) {
+		log_write(context_log(ctx), LOG_WARN, "MR not changed: the PD is %s", to->pd ? "of another context" : "missing");
+		return -EINVAL;
+	}
+	context_lock(ctx);
+	err = change_locked(mr, to, mask);
+	context_unlock(ctx);
+	return err;
 }
 
 int uroce_mr_deregister(struct uroce_mr *mr)

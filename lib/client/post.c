@@ -15,7 +15,7 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FLUSH == (int)ABI_OP_FLUSH,
+_Static_assert(UROCE_OP_SEND == (int)ABI_OP_SEND && UROCE_OP_FLUSH == (int)ABI_OP_FLUSH && UROCE_OP_REG_MR == (int)ABI_OP_REG_MR,
 	"opcodes go into the ring as they are");
 _Static_assert(UROCE_SEND_SIGNALED == (int)ABI_SEND_SIGNALED && UROCE_SEND_FENCE == (int)ABI_SEND_FENCE,
 	"flags go into the ring as they are");
@@ -23,6 +23,9 @@ _Static_assert(UROCE_FLUSH_PERSISTENT == (int)ABI_FLUSH_PERSISTENT && UROCE_FLUS
 _Static_assert(sizeof(struct uroce_sge) == sizeof(struct abi_sge)
 		&& offsetof(struct uroce_sge, lkey) == offsetof(struct abi_sge, lkey),
 	"SGEs go into the ring as they are");
+_Static_assert(sizeof(struct uroce_bind) == sizeof(struct abi_bind) && offsetof(struct uroce_bind, access) == offsetof(struct abi_bind, access)
+		&& offsetof(struct uroce_bind, iova) == offsetof(struct abi_bind, iova),
+	"binds go into the ring as they are");
 
 #define SEND_FLAGS (UROCE_SEND_SIGNALED | UROCE_SEND_SOLICITED | UROCE_SEND_INLINE | UROCE_SEND_FENCE)
 
@@ -37,6 +40,8 @@ enum op_trait {
 	OP_IS_WORD = 1 << 2,   /* of 8 bytes, at a multiple of 8 */
 	OP_IS_ATOMIC = 1 << 3, /* with operands */
 	OP_IS_FLUSH = 1 << 4,
+	OP_IS_LOCAL = 1 << 5, /* sends nothing */
+	OP_HAS_BIND = 1 << 6,
 };
 static const uint8_t op_traits[16] = {
 	[ABI_OP_SEND] = OP_IS_KNOWN | OP_HAS_INLINE,
@@ -48,6 +53,10 @@ static const uint8_t op_traits[16] = {
 	[ABI_OP_FETCH_ADD] = OP_IS_KNOWN | OP_IS_WORD | OP_IS_ATOMIC,
 	[ABI_OP_ATOMIC_WRITE] = OP_IS_KNOWN | OP_HAS_INLINE | OP_IS_WORD,
 	[ABI_OP_FLUSH] = OP_IS_KNOWN | OP_IS_FLUSH,
+	[ABI_OP_SEND_WITH_INV] = OP_IS_KNOWN | OP_HAS_INLINE,
+	[ABI_OP_BIND_MW] = OP_IS_KNOWN | OP_IS_LOCAL | OP_HAS_BIND,
+	[ABI_OP_LOCAL_INV] = OP_IS_KNOWN | OP_IS_LOCAL,
+	[ABI_OP_REG_MR] = OP_IS_KNOWN | OP_IS_LOCAL | OP_HAS_BIND,
 };
 _Static_assert(ABI_OP_COUNT <= sizeof(op_traits), "op_traits is indexed by the low bits of an opcode");
 
@@ -55,7 +64,7 @@ _Static_assert(ABI_OP_COUNT <= sizeof(op_traits), "op_traits is indexed by the l
 /* What each service has (IBA vol. 1, table 38). */
 static const uint32_t service_ops[] = {
 	[UROCE_RC] = (1u << ABI_OP_COUNT) - 1,
-	[UROCE_UC] = BIT(SEND) | BIT(SEND_WITH_IMM) | BIT(WRITE) | BIT(WRITE_WITH_IMM),
+	[UROCE_UC] = BIT(SEND) | BIT(SEND_WITH_IMM) | BIT(WRITE) | BIT(WRITE_WITH_IMM) | BIT(BIND_MW) | BIT(LOCAL_INV) | BIT(REG_MR),
 	[UROCE_UD] = BIT(SEND) | BIT(SEND_WITH_IMM),
 };
 static const char *const service_names[] = { "RC", "UC", "UD" };
@@ -132,8 +141,10 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %u SGEs, the QP was created for %u (cap.max_send_sge)", wr->wr_id,
 			wr->num_sge, q->max_sge);
 	if (wr->flags & UROCE_SEND_INLINE && !(traits & OP_HAS_INLINE))
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a READ, atomic or FLUSH cannot be inline; only SEND, WRITE and ATOMIC WRITE can",
-			wr->wr_id);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": opcode %u cannot be inline; only SEND, WRITE and ATOMIC WRITE can",
+			wr->wr_id, (unsigned)wr->opcode);
+	if (traits & OP_IS_LOCAL)
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a bind, registration or invalidation takes no SGEs, and the first two need `bind`", wr->wr_id);
 	for (uint32_t i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].len;
 	if (traits & OP_IS_FLUSH)
@@ -193,6 +204,17 @@ static inline bool is_word(const struct uroce_send_wr *wr)
 	return wr->num_sge == 1 && wr->sg_list[0].len == 8 && !(wr->remote_addr & 7);
 }
 
+/* The body of an operation that sends nothing; false: it is not one that can be posted. */
+static bool build_local(const struct uroce_send_wr *wr, struct abi_send_wqe *wqe, uint8_t traits)
+{
+	bool has_bind = traits & OP_HAS_BIND;
+	if (wr->num_sge || (has_bind && !wr->bind))
+		return false;
+	if (has_bind)
+		memcpy(&wqe->bind, wr->bind, sizeof(wqe->bind));
+	return true;
+}
+
 static bool build_atomic(const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
 {
 	bool is_swap = wr->opcode == UROCE_OP_COMPARE_SWAP;
@@ -242,8 +264,8 @@ static inline bool build_send(const struct uroce_qp *qp, const struct uroce_send
 	}
 	wqe->num_sge = (uint16_t)wr->num_sge;
 	wqe->inline_len = 0;
-	if (unlikely(traits & (OP_IS_ATOMIC | OP_IS_FLUSH)))
-		return traits & OP_IS_ATOMIC ? build_atomic(wr, wqe) : build_flush(qp, wr, wqe);
+	if (unlikely(traits & (OP_IS_ATOMIC | OP_IS_FLUSH | OP_IS_LOCAL)))
+		return traits & OP_IS_ATOMIC ? build_atomic(wr, wqe) : traits & OP_IS_FLUSH ? build_flush(qp, wr, wqe) : build_local(wr, wqe, traits);
 	return copy_sges(wqe->sge, wr->sg_list, wr->num_sge) <= qp->max_msg_bytes;
 }
 

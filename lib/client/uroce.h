@@ -38,6 +38,7 @@ extern "C" {
 struct uroce_context; /* one session with one engine */
 struct uroce_pd;      /* protection domain, IBA 10.2.3 */
 struct uroce_mr;      /* memory region, IBA 10.6 */
+struct uroce_mw;      /* memory window, IBA 10.6.7 */
 struct uroce_channel; /* where events of CQs arrive */
 struct uroce_cq;      /* completion queue, IBA 10.2.6 */
 struct uroce_srq;     /* shared receive queue, IBA 10.2.9 */
@@ -69,7 +70,7 @@ struct uroce_device_attr {
 	bool port_up;
 	uint32_t active_mtu; /* bytes: largest path MTU the port carries */
 	uint32_t gid_slots;  /* GID indices are below it */
-	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_pd;
+	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_mw, max_pd;
 	uint32_t max_qp_wr;  /* WRs of one queue */
 	uint32_t max_cqe;    /* CQEs of one CQ */
 	uint32_t max_sge;    /* SGEs of one WR */
@@ -131,11 +132,13 @@ enum uroce_access {
 	 * memory can grant that does, see UROCE_CAP_FLUSH_PERSISTENT. */
 	UROCE_ACCESS_FLUSH_GLOBAL = 1 << 8,
 	UROCE_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	UROCE_ACCESS_MW_BIND = 1 << 4,    /* memory windows may be bound to it */
+	UROCE_ACCESS_ZERO_BASED = 1 << 5, /* of a bind of a window of type 2: peers address its first byte as 0 */
 };
 
 /* Makes a protection domain: a QP reaches only MRs of its own. Any thread. IBA "Allocate Protection Domain" */
 int uroce_pd_create(struct uroce_context *ctx, struct uroce_pd **out);
-/* -EBUSY: MRs, SRQs, AHs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
+/* -EBUSY: MRs, MWs, SRQs, AHs or QPs are still in it. Any thread. IBA "Deallocate Protection Domain" */
 int uroce_pd_destroy(struct uroce_pd *pd);
 
 /* Pool memory: at least `bytes` bytes, zeroed, page aligned, shared with the engine, usable in every mode. To be used by WRs
@@ -152,14 +155,58 @@ int uroce_free(struct uroce_context *ctx, void *p);
  * is not persistent; -ENOSPC: too many MRs. Any thread. IBA "Register Memory
  * Region" */
 int uroce_mr_register(struct uroce_pd *pd, void *addr, size_t len, uint32_t access, struct uroce_mr **out);
-/* The same, but WRs and peers address the first byte as iova. */
+/* The same, but WRs and peers address the first byte as iova, which may be 0. */
 int uroce_mr_register_iova(struct uroce_pd *pd, void *addr, size_t len, uint64_t iova, uint32_t access, struct uroce_mr **out);
-/* Its keys are dead on return: WRs that still need them end in a protection error, requests of peers in an access error. Any
- * thread. IBA "Deregister Memory Region" */
+/* Its keys are dead on return: WRs that still need them end in a protection error, requests of peers in an access error.
+ * -EBUSY: memory windows or MRs of uroce_mr_alloc are bound to it. Any thread. IBA "Deregister Memory Region", 10.6.7.2.6 */
 int uroce_mr_deregister(struct uroce_mr *mr);
+/* What uroce_mr_reregister changes, and to what. */
+enum uroce_mr_mask { UROCE_MR_MEMORY = 1 << 0, UROCE_MR_PD = 1 << 1, UROCE_MR_ACCESS = 1 << 2 };
+struct uroce_mr_attr {
+	struct uroce_pd *pd; /* of the same context */
+	void *addr;          /* UROCE_MR_MEMORY: these three, */
+	size_t len;
+	uint64_t iova;       /* WRs and peers address the first byte so */
+	uint32_t access;     /* enum uroce_access */
+};
+/* Changes an MR; mask: enum uroce_mr_mask. Packets that come before are served by what it was, those after by what it is.
+ * With other memory its keys change, so ask for them again; else they stay. On failure it is as it was.
+ * -EINVAL: mask, PD, or as uroce_mr_register; an MR of uroce_mr_alloc; -EBUSY: something is bound to it; -EOPNOTSUPP: as
+ * uroce_mr_register. Any thread. IBA "Reregister Memory Region" */
+int uroce_mr_reregister(struct uroce_mr *mr, const struct uroce_mr_attr *to, uint32_t mask);
+/* An MR without memory, for UROCE_OP_REG_MR. Its keys are no keys yet, but say what it is called: a REG_MR gives it one whose
+ * upper 24 bits are these and whose lower 8 are the program's own. Ends by uroce_mr_deregister. -ENOSPC: too many MRs. Any
+ * thread. IBA "Allocate L_Key", 10.6.7.1 */
+int uroce_mr_alloc(struct uroce_pd *pd, struct uroce_mr **out);
 /* The key for SGEs of this side, and the one for a peer's remote_addr. Any thread. */
 uint32_t uroce_mr_lkey(const struct uroce_mr *mr);
 uint32_t uroce_mr_rkey(const struct uroce_mr *mr);
+
+/* A memory window gives peers a part of an MR, with rights of its own, by a key of its own, and takes it away again, all in the
+ * order of the WRs of a QP. IBA 10.6.7.2 */
+enum uroce_mw_type {
+	UROCE_MW_TYPE_1 = 1, /* bound by uroce_mw_bind, as often as one likes; open to all QPs of its PD */
+	/* 2B: bound by UROCE_OP_BIND_MW while it is not bound, and then open only through the QP it was bound on. Ends by
+	 * UROCE_OP_LOCAL_INV there, by UROCE_OP_SEND_WITH_INV of that QP's peer, and with that QP's RESET or end. */
+	UROCE_MW_TYPE_2 = 2,
+};
+/* Makes a window, bound to nothing. -EINVAL: type; -ENOSPC: too many. Any thread. IBA "Allocate Memory Window" */
+int uroce_mw_create(struct uroce_pd *pd, enum uroce_mw_type type, struct uroce_mw **out);
+/* Bound or not, its key is dead on return. Any thread. IBA "Deallocate Memory Window" */
+int uroce_mw_destroy(struct uroce_mw *mw);
+/* Type 1: its key as the last uroce_mw_bind made it. Type 2: the key it began with, which opens nothing; of those that a bind
+ * gives it, the upper 24 bits are the same and the lower 8 are the program's own. Any thread. */
+uint32_t uroce_mw_rkey(const struct uroce_mw *mw);
+/* The next key of a window of type 2, or of an MR of uroce_mr_alloc: of the lower 8 bits the next number. Any thread. */
+uint32_t uroce_inc_rkey(uint32_t rkey);
+/* What BIND_MW and REG_MR bind: len bytes at addr of the MR of lkey, which has to be of the QP's PD and stays as it is until
+ * the binding ends. A window needs that MR's UROCE_ACCESS_MW_BIND, and its local write for remote write and atomic. */
+struct uroce_bind {
+	uint64_t addr, len; /* in the MR's own addresses */
+	uint32_t lkey;
+	uint32_t access;    /* enum uroce_access; windows: remote ones, type 2 also UROCE_ACCESS_ZERO_BASED */
+	uint64_t iova;      /* REG_MR: its first byte is addressed so. A window's is at addr */
+};
 
 /* ---- completion ---- */
 
@@ -190,12 +237,16 @@ enum uroce_wc_opcode {
 	UROCE_WC_FETCH_ADD,
 	UROCE_WC_ATOMIC_WRITE,
 	UROCE_WC_FLUSH,
+	UROCE_WC_BIND_MW,
+	UROCE_WC_LOCAL_INV,
+	UROCE_WC_REG_MR,
 	UROCE_WC_RECV,
 	UROCE_WC_RECV_WRITE_WITH_IMM,
 };
 enum uroce_wc_flag {
 	UROCE_WC_HAS_GRH = 1 << 0, /* UD: the receive begins with 40 bytes of headers, see uroce_av_from_wc */
 	UROCE_WC_HAS_IMM = 1 << 1, /* imm is valid */
+	UROCE_WC_HAS_INVALIDATED = 1 << 2, /* the sender has invalidated invalidated_rkey, which was dead before this WC came */
 };
 /* One completed WR (IBA 11.4.2.1). In error only wr_id, status, qpn and vendor_error are valid. */
 struct uroce_wc {
@@ -205,7 +256,10 @@ struct uroce_wc {
 	uint32_t byte_len;     /* receives: bytes that came, with UD the headers too; READs, atomics: bytes that were placed */
 	uint32_t qpn;          /* of this side's QP */
 	uint32_t src_qpn;      /* of the peer's; UD: the sender's */
-	uint32_t imm;          /* the four bytes the sender gave */
+	union {
+		uint32_t imm;          /* the four bytes the sender gave */
+		uint32_t invalidated_rkey;
+	};
 	uint32_t flags;        /* enum uroce_wc_flag */
 	uint32_t vendor_error; /* finer cause; uroce_wc_cause_str */
 	uint16_t pkey_index;   /* 0 */
@@ -444,6 +498,14 @@ enum uroce_opcode {
 	UROCE_OP_FETCH_ADD,
 	UROCE_OP_ATOMIC_WRITE, /* RC: 8 bytes, all of them at once (IBA A19) */
 	UROCE_OP_FLUSH,        /* RC: completes when what this QP wrote before is placed as asked (IBA A19) */
+	/* SEND, and then invalidates a key of the peer's: of a window of type 2 bound on its QP, or an MR of uroce_mr_alloc. Any
+	 * other key is a remote access error, and stays. */
+	UROCE_OP_SEND_WITH_INV,
+	/* These send nothing. They are carried out in their turn, once all WRs before them have been sent; what follows them sees
+	 * what they did. One that cannot be carried out completes with UROCE_WC_MW_BIND_ERR and takes the QP to ERR. IBA 10.6.5, 10.6.7 */
+	UROCE_OP_BIND_MW,   /* a window of type 2; its upper 24 bits in rkey say which. At most 4096 bound on one QP */
+	UROCE_OP_LOCAL_INV, /* what SEND_WITH_INV can, of this side, after all WRs before it have completed */
+	UROCE_OP_REG_MR,    /* gives an MR of uroce_mr_alloc, which rkey names likewise, a part of another MR as its memory */
 };
 enum uroce_send_flag {
 	UROCE_SEND_SIGNALED = 1 << 0,  /* completes with a WC also on success */
@@ -475,13 +537,19 @@ struct uroce_send_wr {
 	uint32_t num_sge;
 	enum uroce_opcode opcode;
 	uint32_t flags; /* enum uroce_send_flag */
-	uint32_t imm;   /* four bytes, sent as they are */
+	union {
+		uint32_t imm; /* four bytes, sent as they are */
+		uint32_t invalidate_rkey; /* SEND_WITH_INV: of the peer's; LOCAL_INV */
+	};
 	uint64_t remote_addr; /* atomics, ATOMIC WRITE: a multiple of 8 */
-	uint32_t rkey;
+	uint32_t rkey; /* the peer's; BIND_MW, REG_MR: the new key, see uroce_inc_rkey */
 	uint64_t compare_add; /* FETCH_ADD: the addend; COMPARE_SWAP: compared */
 	uint64_t swap;
 	struct uroce_flush flush;
-	const struct uroce_ah *ah; /* UD: where to, */
+	union {
+		const struct uroce_ah *ah; /* UD: where to, */
+		const struct uroce_bind *bind; /* BIND_MW, REG_MR. Not needed after the post. */
+	};
 	uint32_t remote_qpn;       /* to which QP there, */
 	uint32_t remote_qkey;      /* and that one's Q_Key; with the highest bit set the sending QP's own is taken */
 };
@@ -509,6 +577,11 @@ int uroce_post_recv(struct uroce_qp *qp, const struct uroce_recv_wr *wr, unsigne
  * and then raises UROCE_EVENT_QP_LAST_WQE_REACHED; one that is reset or destroyed leaves it to the others. One thread at
  * a time per SRQ. */
 int uroce_post_srq_recv(struct uroce_srq *srq, const struct uroce_recv_wr *wr, unsigned n);
+/* Posts the bind of a window of type 1: a WR of the QP, with this wr_id and flags (UROCE_SEND_SIGNALED, _FENCE), that gives it
+ * the memory of `to` and a new key, which uroce_mw_rkey says from now on and which opens it once the WR has completed; the old
+ * one is dead then. to->len 0: it is bound to nothing. 0; -EINVAL: a window of type 2 or another context's; else as
+ * uroce_post_send, of which it is one. IBA "Bind Memory Window" */
+int uroce_mw_bind(struct uroce_qp *qp, struct uroce_mw *mw, const struct uroce_bind *to, uint64_t wr_id, uint32_t flags);
 
 /* ---- events and counters ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client of a core: the objects it owns, and their destruction. Owns the handle tables and arenas; control.c says what a request may do with them. A client can go at any moment: everything
- * it had goes with it, in the order QPs, SRQs, AHs, CQs, MRs, memory, PDs. */
+ * it had goes with it, in the order MWs, QPs, SRQs, AHs, CQs, MRs, memory, PDs. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -134,16 +134,6 @@ static void destroy_cq(struct core_client *k, uint32_t handle, struct completion
 	free(q);
 }
 
-static void destroy_region(struct core_client *k, uint32_t handle, struct region *r)
-{
-	handles_remove(&k->regions, handle);
-	k->usage.registered_bytes -= r->mr->len;
-	mr_deregister(k->core->env.mrs, r->mr);
-	if (r->memory)
-		r->memory->refs--;
-	free(r);
-}
-
 static void destroy_memory(struct core_client *k, uint32_t handle, struct memory *m)
 {
 	handles_remove(&k->memories, handle);
@@ -173,7 +163,9 @@ static void any_qp(struct core_client *k, uint32_t handle, void *o) { client_des
 static void any_srq(struct core_client *k, uint32_t handle, void *o) { srq_destroy(k, handle, o); }
 static void any_ah(struct core_client *k, uint32_t handle, void *o) { ah_destroy(k, handle, o); }
 static void any_cq(struct core_client *k, uint32_t handle, void *o) { destroy_cq(k, handle, o); }
-static void any_region(struct core_client *k, uint32_t handle, void *o) { destroy_region(k, handle, o); }
+static void any_region(struct core_client *k, uint32_t handle, void *o) { mr_destroy(k, handle, o); }
+static void any_binding(struct core_client *k, uint32_t handle, void *o) { mr_unbind(k, o); }
+static void any_mw(struct core_client *k, uint32_t handle, void *o) { mw_destroy(k, handle, o); }
 static void any_memory(struct core_client *k, uint32_t handle, void *o) { destroy_memory(k, handle, o); }
 static void any_channel(struct core_client *k, uint32_t handle, void *o) { destroy_channel(k, handle, o); }
 static void any_pd(struct core_client *k, uint32_t handle, void *o) { destroy_pd(k, handle, o); }
@@ -182,11 +174,14 @@ static void any_pd(struct core_client *k, uint32_t handle, void *o) { destroy_pd
 static const struct {
 	size_t table; /* offset of its struct handles in struct core_client */
 	destroy_fn *destroy;
+	bool is_kept; /* they come once more */
 } endings[] = {
+	{ offsetof(struct core_client, mws), any_mw }, /* before the QPs that they are bound on, since one QP can have many */
 	{ offsetof(struct core_client, qps), any_qp },
 	{ offsetof(struct core_client, srqs), any_srq },
 	{ offsetof(struct core_client, ahs), any_ah },
 	{ offsetof(struct core_client, cqs), any_cq },
+	{ offsetof(struct core_client, regions), any_binding, .is_kept = true }, /* some stand on others */
 	{ offsetof(struct core_client, regions), any_region },
 	{ offsetof(struct core_client, memories), any_memory },
 	{ offsetof(struct core_client, channels), any_channel },
@@ -219,7 +214,8 @@ bool core_client_detach(struct core_client *k, unsigned budget)
 				return false;
 			endings[k->ending_kind].destroy(k, HANDLE_OF(h, *i), h->object[*i]);
 		}
-		handles_free(h);
+		if (!endings[k->ending_kind].is_kept)
+			handles_free(h);
 	}
 	return true;
 }
@@ -273,6 +269,7 @@ void core_client_usage(const struct core_client *k, struct core_usage *u)
 	u->srqs = k->srqs.count;
 	u->ahs = k->ahs.count;
 	u->mrs = k->regions.count;
+	u->mws = k->mws.count;
 	u->channels = k->channels.count;
 }
 
@@ -314,6 +311,7 @@ static const struct kind kinds[ABI_MSG_COUNT] = {
 	[ABI_DESTROY_CQ] = { "CQ", offsetof(struct core_client, cqs), offsetof(struct completion_queue, cq.refs), any_cq },
 	[ABI_DESTROY_SRQ] = { "SRQ", offsetof(struct core_client, srqs), offsetof(struct shared_queue, srq.refs), any_srq },
 	[ABI_DESTROY_AH] = { "AH", offsetof(struct core_client, ahs), NO_REFS, any_ah },
+	[ABI_DESTROY_MW] = { "MW", offsetof(struct core_client, mws), NO_REFS, any_mw },
 	[ABI_DESTROY_QP] = { "QP", offsetof(struct core_client, qps), NO_REFS, any_qp },
 };
 

@@ -21,7 +21,7 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 	const struct core *c = k->core;
 	rep->device = (struct abi_device){
 		.mode = c->config.mode, .port_up = 1, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
-		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_pd = MAX_PD,
+		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_mw = c->config.max_mw, .max_pd = MAX_PD,
 		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
 		.caps = ABI_CAP_ATOMIC_WRITE | ABI_CAP_FLUSH_GLOBAL,
@@ -59,90 +59,6 @@ static int create_pd(struct core_client *k, const struct abi_req *req, struct ab
 		return 0;
 	free(pd);
 	return -ENOMEM;
-}
-
-/* ---- memory ---- */
-
-static int alloc_memory(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
-{
-	uint64_t bytes = (req->alloc_memory.bytes + 4095) & ~4095ull;
-	int rc = client_check_quota(k, &(struct core_usage){ .pool_bytes = bytes }, rep);
-	if (rc)
-		return rc;
-	struct memory *m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	m->bytes = bytes;
-	rc = arenas_take(&k->arenas, m->bytes, 4096, &m->arena, &m->offset);
-	if (!rc && !(rep->handle = handles_add(&k->memories, m))) {
-		arenas_give(&k->arenas, m->arena, m->offset, m->bytes);
-		rc = -ENOMEM;
-	}
-	if (rc) {
-		free(m);
-		return client_refuse(rep, rc, "%llu bytes of pool memory cannot be had", (unsigned long long)req->alloc_memory.bytes);
-	}
-	k->usage.pool_bytes += m->bytes;
-	rep->memory.arena = m->arena;
-	rep->memory.offset = m->offset;
-	rep->memory.bytes = m->bytes;
-	return 0;
-}
-
-/* Where the core finds the range that a client wants to register. */
-static int locate(struct core_client *k, const struct abi_req *req, struct memory **memory, void **host, struct abi_rep *rep)
-{
-	*memory = NULL;
-	*host = (void *)(uintptr_t)req->reg_mr.addr;
-	if (!req->reg_mr.memory)
-		return k->core->config.mode <= 1 ? 0 : client_refuse(rep, -EOPNOTSUPP, "only memory from uroce_alloc can be registered here; embedded or inline mode takes any address");
-	struct memory *m = handles_get(&k->memories, req->reg_mr.memory);
-	if (!m)
-		return client_refuse(rep, -ENOENT, "no memory has the handle 0x%x", req->reg_mr.memory);
-	if (req->reg_mr.addr > m->bytes || req->reg_mr.len > m->bytes - req->reg_mr.addr)
-		return client_refuse(rep, -EINVAL, "bytes %llu to %llu are not within the %llu of this memory", (unsigned long long)req->reg_mr.addr,
-			(unsigned long long)(req->reg_mr.addr + req->reg_mr.len), (unsigned long long)m->bytes);
-	*memory = m;
-	*host = arenas_at(&k->arenas, m->arena, m->offset + req->reg_mr.addr);
-	return 0;
-}
-
-static const char *why_not_registered(int rc)
-{
-	return rc == -ENOSPC ? "the table of MRs is full" : rc == -EOPNOTSUPP ? "none of this memory keeps its bytes without power, so FLUSH_PERSISTENT cannot be granted; FLUSH_GLOBAL can" : rc == -EINVAL ? "remote write and remote atomic need local write, and the range must not wrap around 2^64" : "out of memory";
-}
-
-static int reg_mr(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
-{
-	struct pd *pd = handles_get(&k->pds, req->reg_mr.pd);
-	struct region *r;
-	void *host;
-	struct memory *m;
-	if (!pd)
-		return client_refuse(rep, -ENOENT, "no PD has the handle 0x%x", req->reg_mr.pd);
-	int rc = client_check_quota(k, &(struct core_usage){ .mrs = 1, .registered_bytes = req->reg_mr.len }, rep);
-	if (!rc)
-		rc = locate(k, req, &m, &host, rep);
-	if (rc)
-		return rc;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return -ENOMEM;
-	rc = mr_register(k->core->env.mrs, pd, host, req->reg_mr.iova, req->reg_mr.len, req->reg_mr.access, m ? MR_POOL : MR_DIRECT, &r->mr);
-	if (!rc && !(rep->handle = handles_add(&k->regions, r))) {
-		mr_deregister(k->core->env.mrs, r->mr);
-		rc = -ENOMEM;
-	}
-	if (rc) {
-		free(r);
-		return client_refuse(rep, rc, "an MR of %llu bytes with access 0x%x: %s", (unsigned long long)req->reg_mr.len, req->reg_mr.access, why_not_registered(rc));
-	}
-	k->usage.registered_bytes += req->reg_mr.len;
-	r->memory = m;
-	if (m)
-		m->refs++;
-	rep->mr.lkey = rep->mr.rkey = r->mr->key;
-	return 0;
 }
 
 /* ---- completion ---- */
@@ -392,10 +308,10 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_QUERY_GID] = query_gid,
 	[ABI_CREATE_PD] = create_pd,
 	[ABI_DESTROY_PD] = client_destroy,
-	[ABI_ALLOC_MEMORY] = alloc_memory,
+	[ABI_ALLOC_MEMORY] = memory_alloc,
 	[ABI_FREE_MEMORY] = client_destroy,
-	[ABI_REG_MR] = reg_mr,
-	[ABI_DEREG_MR] = client_destroy,
+	[ABI_REG_MR] = mr_create,
+	[ABI_DEREG_MR] = mr_end,
 	[ABI_CREATE_CHANNEL] = create_channel,
 	[ABI_DESTROY_CHANNEL] = client_destroy,
 	[ABI_CREATE_CQ] = create_cq,
@@ -411,6 +327,10 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_DESTROY_SRQ] = client_destroy,
 	[ABI_CREATE_AH] = ah_create,
 	[ABI_DESTROY_AH] = client_destroy,
+	[ABI_REREG_MR] = mr_modify,
+	[ABI_ALLOC_MR] = mr_alloc,
+	[ABI_CREATE_MW] = mw_create,
+	[ABI_DESTROY_MW] = client_destroy,
 };
 
 static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

@@ -53,6 +53,7 @@ static void apply_defaults(struct core_config *c)
 	c->max_srq = c->max_srq ? c->max_srq : DEFAULT_OBJECTS;
 	c->max_ah = c->max_ah ? c->max_ah : DEFAULT_OBJECTS;
 	c->max_mr = c->max_mr ? c->max_mr : DEFAULT_OBJECTS;
+	c->max_mw = c->max_mw ? c->max_mw : DEFAULT_OBJECTS;
 	c->cores = c->cores ? c->cores : 1;
 	c->hooks = c->hooks ? c->hooks : &core_host_hooks;
 }
@@ -93,7 +94,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	if (!rc)
 		rc = qpn_table_init(&c->qpns, config->core_index, qpns);
 	if (!rc)
-		rc = mr_table_new(&e->mrs, keys, c->config.max_mr);
+		rc = mr_table_new(&e->mrs, keys, c->config.max_mr + c->config.max_mw);
 	if (!rc)
 		rc = addr_new(&e->addr, &config->addr, e->wheel, now_ns);
 	if (rc) {
@@ -175,7 +176,8 @@ void core_stats(const struct core *c, struct core_stats *s)
 	s->cqes = c->env.cqes;
 	s->bad_wqes = c->env.bad_wqes;
 	s->bad_indices = c->env.bad_indices;
-	s->mrs = mr_table_count(c->env.mrs);
+	s->mrs = mr_table_count(c->env.mrs) - c->n_mws;
+	s->mws = c->n_mws;
 	s->clients = c->n_clients;
 	s->qps = c->qpns.count;
 	s->cqs = c->n_cqs;

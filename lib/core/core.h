@@ -66,7 +66,7 @@ struct core_config {
 	uint32_t cores;           /* of this engine; 0: 1 */
 	bool is_grown_outside;    /* a request that needs a new region is answered -ENOBUFS, see core_client_grow; else the core makes it at once */
 	uint32_t max_frame;       /* bytes of the largest frame the port carries, without FCS */
-	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr; /* 0: 65536 each */
+	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_mw; /* 0: 65536 each; MRs and MWs at most 2^20 together */
 	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
 	uint64_t seed;            /* 0: unpredictable; else everything random in the core follows from it (tests) */
 	const struct log *log;
@@ -136,7 +136,7 @@ struct core_stats {
 	uint64_t cq_overruns;      /* a CQ index that cannot be is one */
 	uint64_t lost_events;      /* asynchronous events that found their pipe full */
 	uint64_t refused_requests;
-	uint32_t qps, cqs, mrs, clients;
+	uint32_t qps, cqs, mrs, mws, clients;
 	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */
 };
 const struct drop_counters *core_drops(const struct core *c);

@@ -38,7 +38,7 @@ struct core {
 	TAILQ_HEAD(late_channels, channel) late; /* whose pipe was full */
 	uint64_t late_at;
 	struct core_client *clients;
-	uint32_t n_clients, n_cqs;
+	uint32_t n_clients, n_cqs, n_mws;
 	uint32_t warms;
 	struct core_client *warm[WARM_MAX]; /* rang lately */
 	struct core_client *sweep; /* the next one to be looked at in turn; NULL: the first */
@@ -67,7 +67,7 @@ struct memory {
 	uint64_t offset, bytes;
 };
 
-/* An MR and the pool memory under it, if any. */
+/* An MR, or one for fast registration, and the pool memory under it, if any. */
 struct region {
 	struct mr *mr;
 	struct memory *memory;
@@ -106,7 +106,7 @@ struct core_client {
 	struct arenas arenas;
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
-	struct handles pds, memories, regions, channels, cqs, srqs, ahs, qps;
+	struct handles pds, memories, regions, mws, channels, cqs, srqs, ahs, qps; /* of mws: struct mr */
 	struct qp_group group;     /* its QPs share the sending with those of other clients as one */
 	struct qp **by_doorbell;   /* ABI_DOORBELLS of them, grown as needed */
 	uint32_t doorbells_room, doorbells_hint;
@@ -158,6 +158,18 @@ void doorbell_give(struct core_client *k, struct qp *q);
 /* control.c */
 #define MAX_QP_WR 32768u
 uint32_t control_round_up(uint32_t n);
+
+/* memory_control.c */
+int memory_alloc(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int mr_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int mr_alloc(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int mr_end(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int mr_modify(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+/* It lets go of what it is bound to. */
+void mr_unbind(struct core_client *k, struct region *r);
+void mr_destroy(struct core_client *k, uint32_t handle, struct region *r);
+int mw_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+void mw_destroy(struct core_client *k, uint32_t handle, struct mr *mr);
 
 /* srq_control.c */
 int srq_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);

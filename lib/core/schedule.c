@@ -35,7 +35,7 @@ struct outlet {
 	unsigned n, used;
 	unsigned crossed; /* of those used, to other cores */
 	uint64_t bytes;   /* of the others */
-	unsigned stuck;   /* QPs that had to stop for want of a buffer, or with much left to flush */
+	unsigned stuck;   /* QPs that had to stop for want of a buffer, or with much left to do */
 };
 
 #define TO_LOOP (-1)   /* beside CORE_TO_WIRE and the number of another core */
@@ -96,7 +96,7 @@ enum turn {
 	TURN_OVER,      /* its packets are used up: it stands at the end of its group */
 	TURN_NO_CREDIT, /* its group's bytes are used up */
 	TURN_NO_BUFFER,
-	TURN_FLUSHING,  /* the rest of its queues is to be flushed */
+	TURN_LATER,     /* it has much to do that gives no packet: the rest in the next round */
 };
 
 /* The next group's turn; where no other waits, the same one goes on. */
@@ -122,7 +122,18 @@ static enum turn flush(struct core *c, struct qp *q, struct outlet *o)
 	if (n < QP_FLUSH_PIECE)
 		return TURN_DONE;
 	o->stuck++;
-	return TURN_FLUSHING;
+	return TURN_LATER;
+}
+
+/* What sends nothing costs its group what its CQEs take. */
+static enum turn charge_local(struct qp *q, struct outlet *o, enum turn t)
+{
+	q->group->credit -= (int32_t)(q->local.done * sizeof(struct abi_cqe));
+	q->local.done = 0;
+	if (t != TURN_DONE || !q->local.has_more)
+		return t;
+	o->stuck++;
+	return TURN_LATER;
 }
 
 static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
@@ -147,14 +158,14 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 		uint32_t len = qp_tx(q, frame);
 		if (!len) {
 			q->turn = 0;
-			return rest;
+			return __builtin_expect(q->local.done, 0) ? charge_local(q, o, rest) : rest;
 		}
 		g->credit -= (int32_t)len;
 		sent(c, o, way, q, frame, len);
 	}
 	q->turn = 0;
 	qp_wake(q);
-	return TURN_OVER;
+	return __builtin_expect(q->local.done, 0) ? charge_local(q, o, TURN_OVER) : TURN_OVER;
 }
 
 /* What is for later in this call, or for the next one. In these lists a QP counts as ready, so that nobody puts it into its group meanwhile. */
@@ -167,7 +178,7 @@ static void put_aside(struct aside *a, struct qp *q, enum turn t)
 {
 	if (q->is_ready) /* it was woken in its turn and stands at the end already */
 		return;
-	if (t == TURN_DONE ? qp_has_late_ack(q) : t == TURN_FLUSHING)
+	if (t == TURN_DONE ? qp_has_late_ack(q) : t == TURN_LATER)
 		qp_list_append(&a->later, q);
 	else if (t == TURN_NO_BUFFER)
 		qp_list_append(&a->held, q);

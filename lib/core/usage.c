@@ -17,6 +17,7 @@ static const struct {
 	ROW(srqs, "SRQs", false),
 	ROW(ahs, "AHs", false),
 	ROW(mrs, "MRs", false),
+	ROW(mws, "MWs", false),
 	ROW(channels, "completion channels", false),
 	ROW(registered_bytes, "registered bytes", true),
 	ROW(ring_bytes, "bytes of rings", true),

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct core_usage {
-	uint32_t pds, qps, cqs, srqs, ahs, mrs, channels;
+	uint32_t pds, qps, cqs, srqs, ahs, mrs, mws, channels;
 	uint64_t registered_bytes, ring_bytes, pool_bytes;
 };
 
-#define USAGE_ROWS 10u
+#define USAGE_ROWS 11u
 /* For scripts: the member's name. */
 const char *usage_row_key(unsigned row);
 /* For people: what there are so many of. */

@@ -15,7 +15,7 @@ static void print_core(const struct engine_core *core, const struct engine_look 
 		const char *name;
 		uint64_t value;
 	} rows[] = {
-		{ "clients", m->core.clients }, { "qps", m->core.qps }, { "cqs", m->core.cqs }, { "mrs", m->core.mrs }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
+		{ "clients", m->core.clients }, { "qps", m->core.qps }, { "cqs", m->core.cqs }, { "mrs", m->core.mrs }, { "mws", m->core.mws }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
 		{ "idle_rounds", m->loop.idle_rounds }, { "longest_round_ns", m->loop.longest_round_ns }, { "sleeps", m->loop.sleeps }, { "slept_ns", m->loop.slept_ns },
 		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
 		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory regions of one poll core. Owns the table, the keys and the decision whether an access is granted; owns neither the
- * memory that an MR names nor the protection domains, and knows nothing of packets: who is told what about a refusal is qp's
- * business.
+ * memory that an MR names nor the protection domains, nor which keys are bound to a part of another's memory (mw.c), and knows
+ * nothing of packets: who is told what about a refusal is qp's business.
  *
  * Invariants: an entry never moves and its chunk stays until the table goes; a live entry's key is not 0 and differs from every
  * other live key, a dead one's is 0; `recent` holds live entries only; live entries, resting ones and those that wait to be drawn
@@ -9,51 +9,18 @@
  *
  * IBA vol. 1, 10.6.2 and 10.6.3 (registration, access rights), 10.6.3.1 (remote write needs local write), 9.7.4.1.5 and 9.7.4.1.6
  * (R_Key, rights and bounds of a request). */
-#include "mr.h"
+#include "mr_entry.h"
+#include "mw.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	CHUNK = 512,           /* entries; 32 KiB */
-	RECENT = 256,          /* power of two */
-	REST_MAX = 1024,       /* most frees that an index waits for before it may be taken again, and most that are then drawn from; a power of two */
-	MR_MAX = 1 << 20,
-	INDEX_NONE = UINT32_MAX,
-};
-
-/* One cache line. */
-struct entry {
-	_Alignas(64) struct mr mr; /* first: an mr is its entry */
-	uint32_t index;
-	uint32_t next_resting;
-	uint8_t low;               /* last low bits of the key; they never come twice in a row */
-};
-_Static_assert(sizeof(struct entry) == 64, "one cache line");
-
-struct mr_table {
-	struct key_perm perm;      /* index -> upper 24 bits of the key */
-	struct key_perm low_perm;  /* serial number -> noise: low 8 bits of the key, and which index */
-	/* Entries by upper key bits, filled by look-ups: these bits are a permutation's and so spread by themselves. Saves the
-	 * inversion of `perm` for every packet. */
-	struct entry **recent;
-	struct entry **chunk;
-	uint32_t taken;            /* indices ever used: below them every chunk exists */
-	uint32_t max;
-	uint32_t rest;             /* an index has rested when more than so many rest */
-	uint32_t count;
-	uint32_t serial;
-	uint32_t resting, rest_head, rest_tail;
-	/* Rested ones to draw from: taken in the order in which they were freed, they would come around in the same order for ever, and who has seen the keys of one round would know all but 8 bits of the next. */
-	uint32_t *drawn;
-	uint32_t drawable, draw_from; /* now, and at least before one is drawn: a power of two */
-};
-
 static const char *const verdict_name[MEM_VERDICT_COUNT] = {
 	[MEM_OK] = "granted",
 	[MEM_BAD_KEY] = "no such key",
 	[MEM_BAD_PD] = "key of another protection domain",
+	[MEM_BAD_QP] = "window of another QP",
 	[MEM_BAD_RIGHTS] = "right not granted",
 	[MEM_BAD_RANGE] = "out of range",
 };
@@ -111,11 +78,6 @@ uint32_t mr_table_count(const struct mr_table *t)
 	return t->count;
 }
 
-static inline struct entry *entry_at(const struct mr_table *t, uint32_t index)
-{
-	return &t->chunk[index / CHUNK][index % CHUNK];
-}
-
 static struct entry **recent_of(const struct mr_table *t, uint32_t key)
 {
 	return &t->recent[key >> 8 & (RECENT - 1)];
@@ -170,52 +132,31 @@ static uint32_t make_key(struct mr_table *t, struct entry *e, uint8_t low)
 	return upper << 8 | low;
 }
 
-static bool has_sound_access(uint32_t access)
+bool access_is_sound(uint32_t access)
 {
-	if (access & ~(uint32_t)MEM_ACCESS_ALL)
+	if (access & ~(uint32_t)(MEM_ACCESS_ALL | MEM_MW_BIND))
 		return false;
-	/* IBA vol. 1, 10.6.3.1 */
 	return !(access & (MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC)) || (access & MEM_LOCAL_WRITE);
 }
 
-/* The byte behind the range may be 2^64 itself. */
-static bool is_wrapping(uint64_t from, uint64_t len)
+struct entry *entry_take(struct mr_table *t, uint8_t *low, int *error)
 {
-	return len && from > UINT64_MAX - (len - 1);
-}
-
-int mr_register(struct mr_table *t, struct pd *pd, void *host, uint64_t iova, uint64_t len, uint32_t access, enum mr_kind kind, struct mr **out)
-{
-	if (access & MEM_FLUSH_PERSISTENT)
-		return -EOPNOTSUPP;
-	if (!has_sound_access(access) || is_wrapping(iova, len) || is_wrapping((uintptr_t)host, len))
-		return -EINVAL;
-	if (t->count == t->max)
-		return -ENOSPC;
+	if (t->count == t->max) {
+		*error = -ENOSPC;
+		return NULL;
+	}
 	uint32_t noise = key_perm_apply(&t->low_perm, t->serial++ & 0xffffff);
 	struct entry *e = take_rested(t, noise >> 14);
 	if (!e)
 		e = take_unused(t);
-	if (!e)
-		return -ENOMEM;
-	e->mr = (struct mr){ .iova = iova, .len = len, .host = host, .pd = pd, .key = make_key(t, e, (uint8_t)noise), .access = access, .kind = (uint8_t)kind };
-	pd->refs++;
-	t->count++;
-	*out = &e->mr;
-	return 0;
+	*error = e ? 0 : -ENOMEM;
+	t->count += e != NULL;
+	*low = (uint8_t)noise;
+	return e;
 }
 
-void mr_deregister(struct mr_table *t, struct mr *mr)
+void entry_give(struct mr_table *t, struct entry *e)
 {
-	if (!mr)
-		return;
-	struct entry *e = (struct entry *)mr;
-	struct entry **recent = recent_of(t, mr->key);
-	if (*recent == e)
-		*recent = NULL;
-	mr->pd->refs--;
-	mr->pd = NULL;
-	mr->key = 0;
 	e->next_resting = INDEX_NONE;
 	if (t->rest_tail == INDEX_NONE)
 		t->rest_head = e->index;
@@ -226,16 +167,89 @@ void mr_deregister(struct mr_table *t, struct mr *mr)
 	t->count--;
 }
 
+void entry_forget_key(struct mr_table *t, struct entry *e)
+{
+	struct entry **recent = recent_of(t, e->mr.key);
+	if (*recent == e)
+		*recent = NULL;
+	e->mr.key = 0;
+}
+
+/* What can be registered so. */
+static int check_region(uint64_t iova, const void *host, uint64_t len, uint32_t access)
+{
+	if (access & MEM_FLUSH_PERSISTENT)
+		return -EOPNOTSUPP;
+	return access_is_sound(access) && !range_is_wrapping(iova, len) && !range_is_wrapping((uintptr_t)host, len) ? 0 : -EINVAL;
+}
+
+int mr_register(struct mr_table *t, struct pd *pd, void *host, uint64_t iova, uint64_t len, uint32_t access, enum mr_kind kind, struct mr **out)
+{
+	uint8_t low;
+	int rc = check_region(iova, host, len, access);
+	if (rc)
+		return rc;
+	struct entry *e = entry_take(t, &low, &rc);
+	if (!e)
+		return rc;
+	e->mr = (struct mr){ .iova = iova, .len = len, .host = host, .pd = pd, .key = make_key(t, e, low), .access = access | MEM_LKEY, .kind = (uint8_t)kind };
+	pd->refs++;
+	*out = &e->mr;
+	return 0;
+}
+
+void mr_deregister(struct mr_table *t, struct mr *mr)
+{
+	if (!mr)
+		return;
+	struct entry *e = (struct entry *)mr;
+	if (e->of)
+		mw_unbind(t, mr);
+	else
+		entry_forget_key(t, e);
+	mr->pd->refs--;
+	mr->pd = NULL;
+	entry_give(t, e);
+}
+
+int mr_change(struct mr_table *t, struct mr *mr, const struct mr_change *to)
+{
+	struct entry *e = (struct entry *)mr;
+	uint32_t access = to->has_access ? to->access : mr->access & ~(uint32_t)MEM_LKEY;
+	int rc = check_region(to->has_memory ? to->iova : mr->iova, to->has_memory ? to->host : mr->host, to->has_memory ? to->len : mr->len, access);
+	if (rc)
+		return rc;
+	mr->access = access | MEM_LKEY;
+	if (to->pd) {
+		mr->pd->refs--;
+		mr->pd = to->pd;
+		mr->pd->refs++;
+	}
+	if (to->has_memory) {
+		uint8_t low = (uint8_t)key_perm_apply(&t->low_perm, t->serial++ & 0xffffff);
+		entry_forget_key(t, e);
+		mr->host = to->host;
+		mr->iova = to->iova;
+		mr->len = to->len;
+		mr->kind = (uint8_t)to->kind;
+		mr->key = make_key(t, e, low);
+	}
+	return 0;
+}
+
 /* ---- look-up ---- */
+
+struct entry *entry_by_upper(const struct mr_table *t, uint32_t upper)
+{
+	uint32_t index = key_perm_invert(&t->perm, upper);
+	return index < t->taken ? entry_at(t, index) : NULL;
+}
 
 /* A dead entry's key is 0, and 0 is nobody's. */
 static __attribute__((noinline)) struct mr *find_slowly(const struct mr_table *t, uint32_t key)
 {
-	uint32_t index = key_perm_invert(&t->perm, key >> 8);
-	if (key == 0 || index >= t->taken)
-		return NULL;
-	struct entry *e = entry_at(t, index);
-	if (e->mr.key != key)
+	struct entry *e = key ? entry_by_upper(t, key >> 8) : NULL;
+	if (!e || e->mr.key != key)
 		return NULL;
 	*recent_of(t, key) = e;
 	return &e->mr;
@@ -254,13 +268,15 @@ struct mr *mr_find(const struct mr_table *t, uint32_t key)
 	return find(t, key);
 }
 
-enum mem_verdict mr_check(const struct mr_table *t, const struct pd *pd, uint32_t key, uint64_t addr, uint32_t len, uint32_t access, uint8_t **host)
+enum mem_verdict mr_check_remote(const struct mr_table *t, const struct pd *pd, const struct mw_list *through, uint32_t key, uint64_t addr, uint32_t len, uint32_t access, uint8_t **host)
 {
 	const struct mr *mr = find(t, key);
 	if (!mr)
 		return MEM_BAD_KEY;
 	if (mr->pd != pd)
 		return MEM_BAD_PD;
+	if (__builtin_expect(mr->through != NULL, 0) && mr->through != through)
+		return MEM_BAD_QP;
 	if (access & ~mr->access)
 		return MEM_BAD_RIGHTS;
 	/* An address below iova gives an offset of at least 2^64 - iova, which registration has made no less than mr->len: so this
@@ -270,4 +286,9 @@ enum mem_verdict mr_check(const struct mr_table *t, const struct pd *pd, uint32_
 		return MEM_BAD_RANGE;
 	*host = mr->host + offset;
 	return MEM_OK;
+}
+
+enum mem_verdict mr_check(const struct mr_table *t, const struct pd *pd, uint32_t key, uint64_t addr, uint32_t len, uint32_t access, uint8_t **host)
+{
+	return mr_check_remote(t, pd, NULL, key, addr, len, access, host);
 }

@@ -70,7 +70,7 @@ enum mem_verdict sg_gather(struct sg *s, const struct mr_table *t, const struct 
 	while (len) {
 		uint8_t *host;
 		uint32_t n;
-		enum mem_verdict v = find_piece(s, t, pd, len, MEM_LOCAL_READ, &host, &n);
+		enum mem_verdict v = find_piece(s, t, pd, len, MEM_LKEY, &host, &n);
 		if (v != MEM_OK)
 			return v;
 		memcpy(to, host, n);

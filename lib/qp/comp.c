@@ -5,6 +5,7 @@
  * Invariant: WRs complete in post order; a READ, atomic, ATOMIC WRITE or FLUSH completes only by its own responses, and what acknowledges a later PSN while they are missing is an implied NAK for them. */
 #include "comp.h"
 
+#include "local.h"
 #include "reply.h"
 #include "req.h"
 #include "retry.h"
@@ -49,6 +50,7 @@ static bool acknowledge(struct qp *q, struct psn end)
 			break;
 		}
 		qp_complete_send(q, inflight_retire(f), success);
+		local_on_retired(q);
 		has_retired = true;
 	}
 	if (!psn_is_equal(f->una, before)) {
@@ -185,6 +187,7 @@ static void advance(struct qp *q, struct wr *w, bool ends_request)
 	struct psn next = psn_add(q->flight.una, 1);
 	if (psn_is_equal(next, wr_end(w))) {
 		qp_complete_send(q, inflight_retire(&q->flight), success);
+		local_on_retired(q);
 		req_free_slots(q);
 	} else {
 		inflight_acked(&q->flight, next);

@@ -20,8 +20,6 @@ bool deliver_is_enabled(const struct qp *q, const struct packet *p)
 	uint32_t need = needed_access[p->op->message];
 	if (p->op->flags & OPCODE_FETH)
 		need = deliver_flush_rights(p);
-	if (p->op->flags & OPCODE_INVALIDATE) /* no memory windows or fast registration here */
-		return false;
 	return (q->attr.access & need) == need;
 }
 
@@ -91,8 +89,13 @@ static enum verdict deliver_send(struct qp *q, const struct packet *p)
 	}
 	if ((uint64_t)r->received + p->payload_len > r->recv->room)
 		return RECEIVE_TOO_SHORT;
+	struct mr *ending = NULL;
+	if ((p->op->flags & OPCODE_INVALIDATE) && !(ending = mw_find_invalidable(q->env->mrs, q->pd, &q->windows, p->invalidate_rkey)))
+		return INVALIDATE_REFUSED;
 	if (p->payload_len && sg_scatter(&r->sg, q->env->mrs, q->source->pd, p->payload, p->payload_len) != MEM_OK)
 		return RECEIVE_BAD_KEY;
+	if (ending) /* before the completion says so (IBA vol. 1, 9.4.1.1) */
+		mw_unbind(q->env->mrs, ending);
 	r->received += p->payload_len;
 	return EXECUTE;
 }

@@ -23,7 +23,7 @@ static inline uint32_t deliver_flush_rights(const struct packet *p)
 /* Whether the memory does. A zero-length access names no byte and its key is not looked at (IBA vol. 1, 9.7.4.1.4; known-bugs 33). */
 static inline bool deliver_is_granted(const struct qp *q, uint32_t rkey, uint64_t va, uint32_t len, uint32_t access, uint8_t **host)
 {
-	return len == 0 || mr_check(q->env->mrs, q->pd, rkey, va, len, access, host) == MEM_OK;
+	return len == 0 || mr_check_remote(q->env->mrs, q->pd, &q->windows, rkey, va, len, access, host) == MEM_OK;
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "comp.h"
+#include "local.h"
 #include "recv.h"
 #include "reply.h"
 #include "req.h"
@@ -73,6 +74,7 @@ static void forget_wrs(struct qp *q)
 		wr_free(q->env, w, w->is_large);
 	}
 	ud_ah_forget(q);
+	local_reset(q);
 	resp_reset(q, psn_make(0));
 	recv_forget(&q->rq, q->env);
 	reply_reset(q);
@@ -226,6 +228,10 @@ void qp_complete_receive(struct qp *q, struct recv_wr *r, struct failure f, cons
 		if (last && (last->op->flags & OPCODE_IMMEDIATE)) {
 			c->flags = ABI_WC_HAS_IMM;
 			c->imm = last->immediate;
+		}
+		if (last && (last->op->flags & OPCODE_INVALIDATE)) {
+			c->flags = ABI_WC_HAS_INVALIDATE;
+			c->imm = last->invalidate_rkey;
 		}
 		if (last && (last->op->flags & OPCODE_DETH))
 			say_sender(c, last);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair. It belongs to one core. Its parts are written by their own files only: `flight` and `req` by req.c, `comp` by comp.c, `resp` by resp.c, `out` by reply.c,
- * `retry` by retry.c, `rq` by recv.c, `ud` by ud_ah.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
+ * `retry` by retry.c, `rq` by recv.c, `ud` by ud_ah.c, `local` by local.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
 #ifndef UROCE_QP_H
 #define UROCE_QP_H
 
@@ -14,6 +14,7 @@
 #include "handles.h"
 #include "inflight.h"
 #include "msg.h"
+#include "mw.h"
 #include "replay.h"
 #include "sg.h"
 
@@ -113,6 +114,13 @@ struct ud {
 	struct qp *next, **at;       /* among those that wait for it */
 };
 
+/* WRs that send nothing. */
+struct local {
+	uint16_t done;            /* carried out since the core looked last: work without a frame to show for it */
+	uint8_t waiting;          /* carried out, and not complete before those posted before them are */
+	bool has_more;            /* more can be carried out, in the next round */
+};
+
 struct qp {
 	/* scheduling */
 	struct qp *ready_next, *ready_before;
@@ -124,10 +132,10 @@ struct qp {
 	uint8_t state;            /* enum abi_qp_state */
 	uint8_t service;          /* enum service: RC, UC, UD */
 	uint8_t mtu_log2;
+	bool is_flushing;         /* ERR, SQE and after it: something posted is to be flushed */
 	uint16_t pkey;
 	uint16_t peer_port;       /* UDP source port of the last packet accepted, 0: none yet */
-	bool is_draining;         /* SQD, with WRs in flight */
-	bool is_flushing;         /* ERR, SQE and after it: something posted is to be flushed */
+	struct local local;
 	uint32_t qpn, dest_qpn;
 	struct qp_env *env;
 	struct inflight flight;
@@ -139,6 +147,7 @@ struct qp {
 	struct pd *pd;
 	struct cq *send_cq, *recv_cq;
 	bool has_ah;              /* never with UD */
+	bool is_draining;         /* SQD, with WRs in flight */
 	_Alignas(ABI_CACHE_LINE) struct ah ah; /* its template is copied into every packet */
 	uint64_t counter[QP_COUNTER_COUNT];
 	struct recv_queue *source; /* where its receives come from: &rq, or an SRQ's */
@@ -149,6 +158,7 @@ struct qp {
 	struct abi_qp_error error;
 	uint64_t cookie;
 	struct ud ud;
+	struct mw_list windows;   /* of type 2B that are bound on it; mem/mw.c's */
 	void *owner;              /* the core's */
 	uint32_t handle, doorbell;
 	uint32_t quiet_rounds;    /* the core's: looks at an empty SQ */

@@ -82,7 +82,7 @@ static uint32_t build_read_answer(struct qp *q, struct replay_record *rec, uint8
 	bool is_first = rec->next == rec->from, is_last = rec->next + 1 == rec->psns;
 	uint8_t *host = NULL;
 	struct psn psn = psn_add(rec->first, rec->next);
-	if (n && mr_check(q->env->mrs, q->pd, rec->rkey, rec->va + at, n, MEM_REMOTE_READ, &host) != MEM_OK) {
+	if (n && mr_check_remote(q->env->mrs, q->pd, &q->windows, rec->rkey, rec->va + at, n, MEM_REMOTE_READ, &host) != MEM_OK) {
 		/* the region went away: what is behind it is not answered any more */
 		replay_clear(&q->out.replay);
 		reply_nak(q, AETH_NAK_REMOTE_ACCESS, psn, true);

@@ -9,6 +9,7 @@
 
 #include "comp.h"
 #include "hostile.h"
+#include "local.h"
 #include "retry.h"
 #include "ud.h"
 
@@ -29,6 +30,10 @@ const struct wr_kind wr_kinds[ABI_OP_COUNT] = {
 	[ABI_OP_FETCH_ADD] = { "FETCH ADD", MESSAGE_FETCH_ADD, ABI_WC_FETCH_ADD, RELIABLE, .has_response = true },
 	[ABI_OP_ATOMIC_WRITE] = { "ATOMIC WRITE", MESSAGE_ATOMIC_WRITE, ABI_WC_ATOMIC_WRITE, RELIABLE, .has_payload = true, .has_response = true },
 	[ABI_OP_FLUSH] = { "FLUSH", MESSAGE_FLUSH, ABI_WC_FLUSH, RELIABLE, .has_response = true },
+	[ABI_OP_SEND_WITH_INV] = { "SEND WITH INVALIDATE", MESSAGE_SEND, ABI_WC_SEND, RELIABLE, .has_payload = true, .takes_receive = true, .has_invalidate = true },
+	[ABI_OP_BIND_MW] = { "BIND MW", MESSAGE_COUNT, ABI_WC_BIND_MW, CONNECTED, .is_local = true },
+	[ABI_OP_LOCAL_INV] = { "LOCAL INVALIDATE", MESSAGE_COUNT, ABI_WC_LOCAL_INV, CONNECTED, .is_local = true },
+	[ABI_OP_REG_MR] = { "REGISTER MR", MESSAGE_COUNT, ABI_WC_REG_MR, CONNECTED, .is_local = true },
 };
 
 _Static_assert(ABI_FLUSH_PLACEMENTS == (int)FLUSH_PLACEMENTS && ABI_FLUSH_PERSISTENT == (int)FLUSH_PERSISTENT && ABI_FLUSH_MR == (int)FLUSH_WHOLE_MR, "they go on the wire as they are");
@@ -54,6 +59,8 @@ static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SERVICE };
 	if ((w->flags & ABI_SEND_INLINE) && !k->has_payload)
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_INLINE };
+	if (k->is_local && w->num_sge)
+		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT };
 	if (bytes > q->req.max_bytes)
 		return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH };
 	if (!k->has_response)
@@ -71,12 +78,16 @@ static struct failure check_wqe(const struct qp *q, const struct abi_send_wqe *w
 	return no_failure;
 }
 
-/* How many bytes of SGEs or inline data follow, or a failure when they cannot be there. */
+/* How many bytes of SGEs, inline data or a bind follow, or a failure when they cannot be there. */
 static struct failure measure_body(const struct qp *q, const struct abi_send_wqe *w, uint32_t *body)
 {
 	*body = 0;
 	if (w->opcode >= ABI_OP_COUNT)
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_OPCODE };
+	if (wr_kinds[w->opcode].is_local) {
+		*body = sizeof(struct abi_bind);
+		return no_failure;
+	}
 	if (w->flags & ABI_SEND_INLINE) {
 		if (w->inline_len > q->req.max_inline)
 			return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_INLINE };
@@ -115,6 +126,23 @@ static uint32_t count_psns(const struct qp *q, uint32_t length)
 	return length ? (uint32_t)(((uint64_t)length + mtu - 1) >> q->mtu_log2) : 1; /* a message without data takes one PSN (known-bugs 18) */
 }
 
+/* What the copied body says of the message: its SGEs and its length. */
+static struct failure take_body(const struct qp *q, struct wr *w, const struct abi_send_wqe *copy, uint32_t body)
+{
+	bool is_local = wr_kind_of(w)->is_local;
+	uint64_t bytes = is_local ? 0 : body;
+	if (!is_local && !(copy->flags & ABI_SEND_INLINE)) {
+		w->num_sge = (uint8_t)copy->num_sge;
+		bytes = sg_total(w->sge, w->num_sge);
+	}
+	struct failure f = check_wqe(q, copy, bytes);
+	if (f.status)
+		return f;
+	w->length = (uint32_t)bytes;
+	w->psns = is_local ? 0 : wr_is_atomic(w) ? 1 : count_psns(q, w->length);
+	return f;
+}
+
 static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 {
 	struct abi_send_wqe copy;
@@ -140,18 +168,10 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 	w->num_sge = 0;
 	w->length = 0;
 	w->psns = 1;
+	w->is_carried_out = false;
 	if (!f.status) {
 		copy_body(w, &copy, slot, body);
-		uint64_t bytes = body;
-		if (!(copy.flags & ABI_SEND_INLINE)) {
-			w->num_sge = (uint8_t)copy.num_sge;
-			bytes = sg_total(w->sge, w->num_sge);
-		}
-		f = check_wqe(q, &copy, bytes);
-		if (!f.status) {
-			w->length = (uint32_t)bytes;
-			w->psns = wr_is_atomic(w) ? 1 : count_psns(q, w->length);
-		}
+		f = take_body(q, w, &copy, body);
 	}
 	w->error_status = f.status;
 	w->error_cause = f.cause;
@@ -186,7 +206,7 @@ static bool take_wqe(struct qp *q)
 	r->taken++;
 	q->env->wqes++;
 	q->env->bad_wqes += w->error_status != 0;
-	uint32_t messages = 1;
+	uint32_t messages = w->psns != 0;
 	if (w->opcode == ABI_OP_READ)
 		messages = (w->psns + r->segment_psns - 1) / r->segment_psns;
 	inflight_append(&q->flight, w, messages);
@@ -275,7 +295,7 @@ static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask
 	bool is_first = offset == 0, is_last = offset + 1 == w->psns;
 	if (n > mtu)
 		n = mtu;
-	unsigned flags = (is_first ? OPCODE_FIRST : 0) | (is_last ? OPCODE_LAST : 0) | (is_last && k->has_imm ? OPCODE_IMMEDIATE : 0);
+	unsigned flags = (is_first ? OPCODE_FIRST : 0) | (is_last ? OPCODE_LAST : 0) | (is_last && k->has_imm ? OPCODE_IMMEDIATE : 0) | (is_last && k->has_invalidate ? OPCODE_INVALIDATE : 0);
 	struct bth b;
 	fill_bth(q, &b, opcode_find(q->service, k->message, flags), psn_add(w->first, offset));
 	b.ack_request = ask;
@@ -286,6 +306,8 @@ static uint32_t build_data(struct qp *q, struct wr *w, uint32_t offset, bool ask
 		to = reth_write(to, w->remote_addr, w->rkey, w->length);
 	if (is_last && k->has_imm)
 		to = immediate_write(to, w->imm);
+	if (is_last && k->has_invalidate)
+		to = ieth_write(to, w->imm);
 	if (n && !req_copy_payload(q, w, at_byte, to, n))
 		return 0;
 	memset(to + n, 0, pad);
@@ -428,6 +450,11 @@ static void settle_sent(struct qp *q)
 	req_free_slots(q);
 }
 
+bool req_find_work(struct qp *q)
+{
+	return find_work(q);
+}
+
 struct wr *req_next(struct qp *q)
 {
 	return qp_can_send(q) && !retry_is_waiting(q) && find_work(q) ? q->flight.cursor : NULL;
@@ -457,7 +484,7 @@ void req_sent_datagram(struct qp *q)
 static void lose_unreachable(struct qp *q)
 {
 	struct inflight *f = &q->flight;
-	for (unsigned n = 0; n < LOST_AT_ONCE && req_next(q); n++) {
+	for (unsigned n = 0; n < LOST_AT_ONCE && req_next(q) && (f->cursor->psns || local_run(q)); n++) {
 		if (f->cursor->error_status) {
 			qp_fail_send(q, (struct failure){ f->cursor->error_status, f->cursor->error_cause });
 			return;
@@ -508,7 +535,7 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 	}
 	if (q->service == SERVICE_UD)
 		return ud_tx(q, frame);
-	if (!find_work(q) || !is_path_ready(q))
+	if (!find_work(q) || (__builtin_expect(!f->cursor->psns, 0) && !local_run(q)) || !is_path_ready(q))
 		return 0;
 	struct wr *w = f->cursor;
 	uint32_t psns = count_segment(q, w, f->cursor_psn), len = 0;

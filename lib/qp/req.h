@@ -13,6 +13,8 @@ void req_on_lost(struct qp *q);
 void req_on_answered(struct qp *q);
 /* ---- for datagrams, which ud.c builds ---- */
 #define LOST_AT_ONCE 32u /* messages to peers that cannot be reached, before a pause: nothing else would slow them */
+/* Whether a WR stands at the cursor that may be sent in this state, taken now if need be. */
+bool req_find_work(struct qp *q);
 /* The WR at the cursor, one taken now if need be; NULL: there is none that may be sent now. */
 struct wr *req_next(struct qp *q);
 /* The WR at the cursor is lost: it completes all the same. */

@@ -45,6 +45,8 @@ const struct verdict_row verdicts[VERDICT_COUNT][ABI_SERVICES] = {
 	[RECEIVE_TOO_SHORT] = { { DROP_LOCAL_LENGTH, AETH_NAK_INVALID_REQUEST, true, ABI_EVENT_QP_FATAL, { ABI_WC_LOC_LEN_ERR, CAUSE_RECEIVE_TOO_SHORT } }, { DROP_LOCAL_LENGTH }, { DROP_LOCAL_LENGTH } },
 	[RECEIVE_BAD_KEY] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY), OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY),
 		OWN_MISTAKE(0, ABI_WC_LOC_PROT_ERR, CAUSE_LOCAL_KEY) },
+	/* IBA vol. 1, 9.9.3: told to the peer like any other key that it may not use, and the receive says what came */
+	[INVALIDATE_REFUSED] = { { DROP_REMOTE_ACCESS, AETH_NAK_REMOTE_ACCESS, true, ABI_EVENT_QP_ACCESS_ERR, { ABI_WC_REM_ACCESS_ERR, CAUSE_INVALIDATE_KEY } } },
 	[RECEIVE_BROKEN] = { OWN_MISTAKE(AETH_NAK_REMOTE_OPERATION, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX), OWN_MISTAKE(0, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX),
 		OWN_MISTAKE(0, ABI_WC_LOC_QP_OP_ERR, CAUSE_RING_INDEX) },
 };
@@ -202,7 +204,7 @@ static bool is_flush_granted(const struct qp *q, const struct packet *p)
 		va = mr->iova;
 		len = 0;
 	}
-	return mr_check(q->env->mrs, q->pd, p->reth.rkey, va, len, deliver_flush_rights(p), &host) == MEM_OK;
+	return mr_check_remote(q->env->mrs, q->pd, &q->windows, p->reth.rkey, va, len, deliver_flush_rights(p), &host) == MEM_OK;
 }
 
 /* A packet is placed before the next one is looked at, so all that came before it is in memory already, and a fence makes everybody see it. Range and region are only checked: nothing here is placed less than whole. */

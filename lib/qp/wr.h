@@ -35,9 +35,9 @@ struct wr {
 		uint32_t rkey;
 		uint32_t remote_qkey; /* UD */
 	};
-	uint32_t imm;
+	uint32_t imm;          /* or the key to invalidate */
 	uint32_t length;       /* bytes of the message */
-	uint32_t psns;         /* how many PSNs it takes: packets, for a READ those of its responses */
+	uint32_t psns;         /* how many PSNs it takes: packets, for a READ those of its responses, for what sends nothing none */
 	struct psn first;
 	uint32_t ssn;          /* send sequence number of its last request message (IBA vol. 1, 9.7.7.2.5), 24 bits */
 	uint8_t opcode;        /* enum abi_opcode */
@@ -46,10 +46,12 @@ struct wr {
 	bool is_large;
 	uint8_t error_status;  /* enum abi_status, not 0: it fails when it is the oldest, and nothing behind it is sent */
 	uint8_t error_cause;   /* enum wc_cause */
-	uint8_t padding[2];
+	bool is_carried_out;   /* of what sends nothing: it waits for those before it to complete */
+	uint8_t padding;
 	union {
 		struct abi_sge sge[WR_SMALL_BODY / sizeof(struct abi_sge)]; /* num_sge of them */
 		uint8_t inline_data[WR_SMALL_BODY];
+		struct abi_bind bind;
 	};
 };
 _Static_assert(sizeof(struct wr) == 128, "two cache lines");
@@ -64,9 +66,11 @@ struct wr_kind {
 	uint8_t wc_opcode;     /* enum abi_wc_opcode */
 	uint8_t services;      /* that have it, a bit 1 << enum service each */
 	bool has_imm;
+	bool has_invalidate;   /* of a key of the peer's */
 	bool has_payload;      /* carries bytes from the requester */
 	bool has_response;     /* READ, atomic, ATOMIC WRITE or FLUSH: completed by a response, limited by max_rd_atomic */
 	bool takes_receive;    /* takes a receive WQE of the peer's: end-to-end credits apply */
+	bool is_local;         /* sends nothing: local.c carries it out */
 };
 extern const struct wr_kind wr_kinds[ABI_OP_COUNT];
 

@@ -53,7 +53,7 @@ static void test_fields(void **state)
 	static const struct abi_cqe cqe = { .wr_id = 0x0102030405060708,
 		.status = ABI_WC_REM_ACCESS_ERR,
 		.opcode = ABI_WC_RECV_WRITE_WITH_IMM,
-		.flags = ABI_WC_HAS_IMM | ABI_WC_HAS_INVALIDATE,
+		.flags = ABI_WC_HAS_IMM | ABI_WC_HAS_INVALIDATE | 1 << 15, /* a flag that there is not */
 		.byte_len = 5,
 		.qpn = 0x77,
 		.src_qpn = 0x88,
@@ -66,7 +66,7 @@ static void test_fields(void **state)
 	assert_int_equal(wc.wr_id, 0x0102030405060708);
 	assert_int_equal(wc.status, UROCE_WC_REM_ACCESS_ERR);
 	assert_int_equal(wc.opcode, UROCE_WC_RECV_WRITE_WITH_IMM);
-	assert_int_equal(wc.flags, UROCE_WC_HAS_IMM);
+	assert_int_equal(wc.flags, UROCE_WC_HAS_IMM | UROCE_WC_HAS_INVALIDATED);
 	assert_int_equal(wc.byte_len, 5);
 	assert_int_equal(wc.qpn, 0x77);
 	assert_int_equal(wc.src_qpn, 0x88);

@@ -25,7 +25,8 @@ struct party {
 	struct uroce_context *ctx;
 	struct uroce_pd *pd;
 	struct uroce_cq *cq;
-	struct uroce_mr *mr;
+	struct uroce_mr *mr, *fast;
+	struct uroce_mw *mw[QPS]; /* of types 1 and 2 in turn */
 	struct uroce_srq *srq;
 	struct uroce_ah *ah; /* to ourselves */
 	struct uroce_qp *qp[QPS];
@@ -74,13 +75,15 @@ static void open_party(struct party *p, const enum uroce_service services[QPS])
 	assert_int_equal(uroce_cq_create(p->ctx, 256, NULL, NULL, &p->cq), 0);
 	assert_int_equal(uroce_alloc(p->ctx, 2 * BYTES, &memory), 0);
 	p->memory = memory;
-	assert_int_equal(uroce_mr_register(p->pd, memory, 2 * BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL, &p->mr), 0);
+	assert_int_equal(uroce_mr_register(p->pd, memory, 2 * BYTES, UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_FLUSH_GLOBAL | UROCE_ACCESS_MW_BIND, &p->mr), 0);
 	assert_int_equal(uroce_srq_create(p->pd, &(struct uroce_srq_init){ .attr = { DEPTH, 8, 0 } }, &p->srq), 0);
 	assert_int_equal(uroce_query_gid(p->ctx, 0, &av.dgid, NULL), 0);
 	assert_int_equal(uroce_ah_create(p->pd, &av, &p->ah), 0);
+	assert_int_equal(uroce_mr_alloc(p->pd, &p->fast), 0);
 	for (unsigned i = 0; i < QPS; i++) {
 		struct uroce_qp_init init = { .service = services[i], .srq = services[i] != UROCE_RC && i % 2 ? p->srq : NULL, .send_cq = p->cq, .recv_cq = p->cq, .cap = { DEPTH, DEPTH, 8, 8, 128 } };
 		assert_int_equal(uroce_qp_create(p->pd, &init, &p->qp[i]), 0);
+		assert_int_equal(uroce_mw_create(p->pd, i % 2 ? UROCE_MW_TYPE_2 : UROCE_MW_TYPE_1, &p->mw[i]), 0);
 	}
 	join(p);
 }
@@ -116,6 +119,7 @@ static uint64_t choose_word(struct rng *r, uint64_t old, struct party *v)
 	case 3: return (uint64_t)uroce_mr_rkey(v->mr) << 32 | rng_below(r, 64);
 	case 4: return rng_below(r, 64) << 32 | uroce_mr_lkey(v->mr);
 	case 5: return rng_next(r);
+	case 6: return (uint64_t)uroce_mw_rkey(v->mw[rng_below(r, QPS)]) << 32 | rng_below(r, 256); /* that of a bind */
 	default: return old ^ rng_below(r, 256) << 8 * rng_below(r, 8); /* one byte */
 	}
 }
@@ -134,6 +138,19 @@ static void *scribble(void *arg)
 		atomic_store_explicit(at, choose_word(&r, atomic_load_explicit(at, memory_order_relaxed), s->victim), memory_order_relaxed);
 	}
 	return NULL;
+}
+
+/* A bind, registration or invalidation. */
+static void post_local(struct party *p, unsigned q, struct rng *r)
+{
+	struct uroce_bind to = { .addr = (uintptr_t)p->memory + rng_below(r, BYTES), .len = rng_below(r, 1000), .lkey = uroce_mr_lkey(p->mr), .access = 6 };
+	uint32_t key = (rng_below(r, 2) ? uroce_mw_rkey(p->mw[rng_below(r, QPS)]) : uroce_mr_rkey(p->fast)) & 0xffffff00;
+	struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)(UROCE_OP_SEND_WITH_INV + rng_below(r, 4)), .flags = UROCE_SEND_SIGNALED, .rkey = key | (uint32_t)rng_below(r, 4) };
+	if (wr.opcode == UROCE_OP_SEND_WITH_INV || wr.opcode == UROCE_OP_LOCAL_INV)
+		wr.invalidate_rkey = wr.rkey;
+	else
+		wr.bind = &to;
+	uroce_post_send(p->qp[q], &wr, 1);
 }
 
 /* Work for the scribbler to spoil; whether it is taken and how it ends does not matter. */
@@ -161,6 +178,8 @@ static void post_anything(struct party *p, struct rng *r)
 		uroce_post_srq_recv(to->srq, &recv, 1);
 	else
 		uroce_post_recv(to, &recv, 1);
+	if (rng_below(r, 2))
+		post_local(p, q, r);
 	uroce_post_send(p->qp[q], &wr, 1);
 	uroce_cq_poll(p->cq, wc, 16);
 }

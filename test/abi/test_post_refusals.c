@@ -88,7 +88,7 @@ static void test_refused_sends(void **state)
 		struct uroce_send_wr wr;
 		const char *says;
 	} rows[] = {
-		{ { .opcode = (enum uroce_opcode)ABI_OP_COUNT }, "opcode 9" },
+		{ { .opcode = (enum uroce_opcode)ABI_OP_COUNT }, "opcode 13" },
 		{ { .opcode = (enum uroce_opcode) - 1 }, "opcode" },
 		{ { .opcode = UROCE_OP_SEND, .flags = 1 << 4 }, "flags 0x10" },
 		{ { .opcode = UROCE_OP_SEND, .flags = 0x80000001 }, "flags" },
@@ -115,6 +115,11 @@ static void test_refused_sends(void **state)
 		{ { .opcode = UROCE_OP_FLUSH, .flush = { 8, 1, (enum uroce_flush_level) - 1 } }, "level 4294967295" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = sges, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "created for 64" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = wrapping, .num_sge = 3, .flags = UROCE_SEND_INLINE }, "created for 64" },
+		{ { .opcode = UROCE_OP_BIND_MW }, "bind" },
+		{ { .opcode = UROCE_OP_REG_MR }, "bind" },
+		{ { .opcode = UROCE_OP_LOCAL_INV, .sg_list = word8, .num_sge = 1 }, "no SGEs" },
+		{ { .opcode = UROCE_OP_LOCAL_INV, .flags = UROCE_SEND_INLINE }, "cannot be inline" },
+		{ { .opcode = UROCE_OP_SEND_WITH_INV, .sg_list = sges, .num_sge = 1, .flags = UROCE_SEND_INLINE }, "created for 64" },
 		{ { .opcode = UROCE_OP_WRITE, .sg_list = huge, .num_sge = 2 }, "2147483649 bytes, the most is 2147483648" },
 		{ { .opcode = UROCE_OP_READ, .sg_list = huge, .num_sge = 4 }, "the most is 2147483648" },
 		{ { .opcode = UROCE_OP_SEND, .sg_list = wrapping, .num_sge = 2 }, "the most is 2147483648" },

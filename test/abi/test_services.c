@@ -89,16 +89,19 @@ static void test_connect_uc(void **state)
 /* IBA vol. 1, table 38: what a service does not have is refused when it is posted. */
 static void test_operations(void **state)
 {
-	static const char *const taken[] = { /* SEND, SEND_IMM, WRITE, WRITE_IMM, READ, COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE, FLUSH */
-		[UROCE_RC] = "yyyyyyyyy", [UROCE_UC] = "yyyy.....", [UROCE_UD] = "yy......."
+	static const char *const taken[] = { /* SEND, SEND_IMM, WRITE, WRITE_IMM, READ, COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE, FLUSH, SEND_WITH_INV, BIND_MW, LOCAL_INV, REG_MR */
+		[UROCE_RC] = "yyyyyyyyyyyyy", [UROCE_UC] = "yyyy......yyy", [UROCE_UD] = "yy..........."
 	};
+	static const struct uroce_bind bind;
 	static const struct uroce_sge word = { 0x1000, 8, 1 };
 	for (unsigned service = UROCE_RC; service <= UROCE_UD; service++)
-		for (unsigned op = UROCE_OP_SEND; op <= UROCE_OP_FLUSH; op++) {
+		for (unsigned op = UROCE_OP_SEND; op <= UROCE_OP_REG_MR; op++) {
 			struct fixture x = open_service((enum uroce_service)service);
 			struct uroce_ah *ah = open_ah(&x);
-			struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)op, .sg_list = &word, .num_sge = op != UROCE_OP_FLUSH, .flush = { 8, UROCE_FLUSH_GLOBAL, UROCE_FLUSH_RANGE }, .ah = ah, .remote_qpn = 7 };
+			struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)op, .sg_list = &word, .num_sge = op != UROCE_OP_FLUSH && op < UROCE_OP_BIND_MW, .flush = { 8, UROCE_FLUSH_GLOBAL, UROCE_FLUSH_RANGE }, .ah = ah, .remote_qpn = 7 };
 			set_state(x.qp, UROCE_QP_RTS);
+			if (service != UROCE_UD && op >= UROCE_OP_BIND_MW)
+				wr.bind = &bind;
 			x.f->lines = 0;
 			assert_int_equal(uroce_post_send(x.qp, &wr, 1), taken[service][op] == 'y' ? 1 : -EINVAL);
 			assert_int_equal(x.f->lines, taken[service][op] != 'y');

@@ -179,7 +179,7 @@ static void (*const steps[])(struct world *w) = { step_record, step_request, ste
 
 static void open_client(struct world *w, struct raw_client *c)
 {
-	static const struct core_usage most = { .pds = 16, .qps = 16, .cqs = 16, .srqs = 8, .ahs = 16, .mrs = 16, .channels = 4, .registered_bytes = 1 << 24, .ring_bytes = 4 << 20, .pool_bytes = 4 << 20 };
+	static const struct core_usage most = { .pds = 16, .qps = 16, .cqs = 16, .srqs = 8, .ahs = 16, .mrs = 16, .mws = 16, .channels = 4, .registered_bytes = 1 << 24, .ring_bytes = 4 << 20, .pool_bytes = 4 << 20 };
 	raw_open(c, w->core, &w->now);
 	core_client_set_quota(c->k, &most);
 	w->handle[w->handles++] = c->pd;
@@ -201,7 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < 2; i++)
 		core_client_free(w.client[i].k);
 	core_stats(w.core, &stats);
-	if (stats.qps || stats.cqs || stats.mrs || stats.clients)
+	if (stats.qps || stats.cqs || stats.mrs || stats.mws || stats.clients)
 		abort();
 	core_free(w.core);
 	close(w.socket[0]);

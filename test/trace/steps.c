@@ -15,16 +15,18 @@ struct name {
 
 static const struct name statuses[] = {
 	{ "SUCCESS", UROCE_WC_SUCCESS }, { "LOC_LEN_ERR", UROCE_WC_LOC_LEN_ERR }, { "LOC_QP_OP_ERR", UROCE_WC_LOC_QP_OP_ERR }, { "LOC_PROT_ERR", UROCE_WC_LOC_PROT_ERR },
-	{ "WR_FLUSH_ERR", UROCE_WC_WR_FLUSH_ERR }, { "BAD_RESP_ERR", UROCE_WC_BAD_RESP_ERR }, { "REM_INV_REQ_ERR", UROCE_WC_REM_INV_REQ_ERR }, { "REM_ACCESS_ERR", UROCE_WC_REM_ACCESS_ERR },
+	{ "WR_FLUSH_ERR", UROCE_WC_WR_FLUSH_ERR }, { "MW_BIND_ERR", UROCE_WC_MW_BIND_ERR }, { "BAD_RESP_ERR", UROCE_WC_BAD_RESP_ERR }, { "REM_INV_REQ_ERR", UROCE_WC_REM_INV_REQ_ERR }, { "REM_ACCESS_ERR", UROCE_WC_REM_ACCESS_ERR },
 	{ "REM_OP_ERR", UROCE_WC_REM_OP_ERR }, { "RETRY_EXC_ERR", UROCE_WC_RETRY_EXC_ERR }, { "RNR_RETRY_EXC_ERR", UROCE_WC_RNR_RETRY_EXC_ERR }, { "FATAL_ERR", UROCE_WC_FATAL_ERR }, { NULL, 0 },
 };
 static const struct name wc_opcodes[] = {
 	{ "SEND", UROCE_WC_SEND }, { "WRITE", UROCE_WC_WRITE }, { "READ", UROCE_WC_READ }, { "COMPARE_SWAP", UROCE_WC_COMPARE_SWAP }, { "FETCH_ADD", UROCE_WC_FETCH_ADD },
-	{ "ATOMIC_WRITE", UROCE_WC_ATOMIC_WRITE }, { "FLUSH", UROCE_WC_FLUSH }, { "RECV", UROCE_WC_RECV }, { "RECV_WRITE_WITH_IMM", UROCE_WC_RECV_WRITE_WITH_IMM }, { NULL, 0 },
+	{ "ATOMIC_WRITE", UROCE_WC_ATOMIC_WRITE }, { "FLUSH", UROCE_WC_FLUSH }, { "BIND_MW", UROCE_WC_BIND_MW }, { "LOCAL_INV", UROCE_WC_LOCAL_INV }, { "REG_MR", UROCE_WC_REG_MR },
+	{ "RECV", UROCE_WC_RECV }, { "RECV_WRITE_WITH_IMM", UROCE_WC_RECV_WRITE_WITH_IMM }, { NULL, 0 },
 };
 static const struct name opcodes[] = {
 	{ "SEND", UROCE_OP_SEND }, { "SEND_IMM", UROCE_OP_SEND_WITH_IMM }, { "WRITE", UROCE_OP_WRITE }, { "WRITE_IMM", UROCE_OP_WRITE_WITH_IMM }, { "READ", UROCE_OP_READ },
-	{ "COMPARE_SWAP", UROCE_OP_COMPARE_SWAP }, { "FETCH_ADD", UROCE_OP_FETCH_ADD }, { "ATOMIC_WRITE", UROCE_OP_ATOMIC_WRITE }, { "FLUSH", UROCE_OP_FLUSH }, { NULL, 0 },
+	{ "COMPARE_SWAP", UROCE_OP_COMPARE_SWAP }, { "FETCH_ADD", UROCE_OP_FETCH_ADD }, { "ATOMIC_WRITE", UROCE_OP_ATOMIC_WRITE }, { "FLUSH", UROCE_OP_FLUSH },
+	{ "SEND_INV", UROCE_OP_SEND_WITH_INV }, { "BIND_MW", UROCE_OP_BIND_MW }, { "LOCAL_INV", UROCE_OP_LOCAL_INV }, { "REG_MR", UROCE_OP_REG_MR }, { NULL, 0 },
 };
 static const struct name events[] = {
 	{ "CQ_ERR", UROCE_EVENT_CQ_ERR }, { "QP_FATAL", UROCE_EVENT_QP_FATAL }, { "QP_REQ_ERR", UROCE_EVENT_QP_REQ_ERR }, { "QP_ACCESS_ERR", UROCE_EVENT_QP_ACCESS_ERR },
@@ -111,15 +113,28 @@ static unsigned read_sges(const struct world *w, struct line *l, struct uroce_sg
 	return n;
 }
 
+/* BIND_MW and REG_MR: what of at= and len= of which MR, with which rights. */
+static void read_bind(const struct world *w, struct line *l, struct uroce_bind *b)
+{
+	const char *key = line_text(l, "lkey"), *at = line_text(l, "at"), *iova = line_text(l, "iova");
+	*b = (struct uroce_bind){ .addr = MEMORY_VA + (at ? parse_number(at) : 0), .len = line_number(l, "len", 0), .lkey = world_key(w, key ? key : "main", false), .access = (uint32_t)line_number(l, "access", 14) };
+	b->iova = iova ? world_va(iova) : b->addr;
+}
+
 static void do_post(struct world *w, struct line *l)
 {
 	struct uroce_sge sge[4];
+	struct uroce_bind bind;
 	struct uroce_send_wr wr = { .opcode = (enum uroce_opcode)value_of(opcodes, line_first(l)), .sg_list = sge };
 	const char *va = line_text(l, "va");
 	bool is_cas = wr.opcode == UROCE_OP_COMPARE_SWAP;
 	uint64_t n = line_number(l, "n", 1);
 	int want = (int)line_number(l, "refused", 0);
-	wr.num_sge = read_sges(w, l, sge);
+	bool is_local = wr.opcode >= UROCE_OP_BIND_MW && wr.opcode <= UROCE_OP_REG_MR;
+	const char *rkey = line_text(l, "rkey"), *inv = line_text(l, "inv");
+	if (is_local)
+		read_bind(w, l, &bind);
+	wr.num_sge = is_local ? 0 : read_sges(w, l, sge);
 	if (line_has(l, "inline")) /* inline data has real addresses */
 		for (unsigned i = 0; i < wr.num_sge; i++)
 			sge[i].addr += (uintptr_t)w->memory - MEMORY_VA;
@@ -128,7 +143,11 @@ static void do_post(struct world *w, struct line *l)
 		   (line_has(l, "solicited") ? UROCE_SEND_SOLICITED : 0);
 	wr.imm = (uint32_t)line_number(l, "imm", 0);
 	wr.remote_addr = va ? world_va(va) : 0x7000;
-	wr.rkey = (uint32_t)line_number(l, "rkey", 0x1234);
+	wr.rkey = rkey ? world_key(w, rkey, true) : 0x1234;
+	if (inv)
+		wr.invalidate_rkey = world_key(w, inv, true);
+	if (is_local)
+		wr.bind = &bind;
 	wr.compare_add = line_number(l, is_cas ? "compare" : "add", 0);
 	wr.swap = line_number(l, "swap", 0);
 	if (wr.opcode == UROCE_OP_FLUSH)
@@ -211,6 +230,9 @@ static void check_completion(struct world *w, struct line *l, struct uroce_cq *c
 			fail("it has no immediate data");
 		compare(l, "imm", wc.imm);
 	}
+	const char *inv = line_text(l, "inv");
+	if (!!(wc.flags & UROCE_WC_HAS_INVALIDATED) != (inv != NULL) || (inv && wc.invalidated_rkey != world_key(w, inv, true)))
+		fail("its flags are 0x%x, of invalidated key 0x%x", wc.flags, wc.invalidated_rkey);
 	compare(l, "src", wc.src_qpn);
 	compare(l, "sl", wc.sl);
 	compare(l, "vlan", wc.vlan);
@@ -358,10 +380,30 @@ static void do_counter(struct world *w, struct line *l)
 
 static void do_dereg(struct world *w, struct line *l)
 {
-	int i = world_mr(line_first(l));
-	if (i < 0 || uroce_mr_deregister(w->mr[i]))
-		fail("no such MR");
-	w->mr[i] = NULL;
+	int i = world_mr(line_first(l)), want = (int)line_number(l, "refused", 0);
+	int rc = i < 0 ? 0 : uroce_mr_deregister(w->mr[i]);
+	if (i < 0 || rc != want)
+		fail("no such MR, or it answers %d", rc);
+	if (!rc)
+		w->mr[i] = NULL;
+}
+
+static void do_destroy_mw(struct world *w, struct line *l)
+{
+	if (uroce_mw_destroy(w->mw))
+		fail("it cannot be destroyed");
+	w->mw = NULL;
+}
+
+/* A window of type 1: a WR, whose key `old` names until then and `one` from then on. */
+static void do_bind(struct world *w, struct line *l)
+{
+	struct uroce_bind b;
+	int want = (int)line_number(l, "refused", 0);
+	read_bind(w, l, &b);
+	int rc = uroce_mw_bind(w->qp, w->mw_1, &b, line_number(l, "wr", 0), line_has(l, "unsignaled") ? 0 : UROCE_SEND_SIGNALED);
+	if (rc != want)
+		fail("uroce_mw_bind: %d", rc);
 }
 
 /* mem at=N len=N is=BYTE | same | word=N | set=BYTE | setword=N */
@@ -399,7 +441,7 @@ static const struct {
 } verbs[] = {
 	{ "qp", do_qp }, { ">", do_expect }, { "<", do_inject }, { "<&", do_inject, true }, { "skip", do_skip }, { "nothing", do_nothing }, { "drop", do_drop }, { "post", do_post }, { "recv", do_recv },
 	{ "wc", do_wc }, { "rwc", do_rwc }, { "nowc", do_nowc }, { "modify", do_modify }, { "state", do_state }, { "destroy", do_destroy }, { "srq", do_srq }, { "destroy_ah", do_destroy_ah }, { "event", do_event }, { "counter", do_counter },
-	{ "dereg", do_dereg }, { "mem", do_mem },
+	{ "dereg", do_dereg }, { "destroy_mw", do_destroy_mw }, { "bind", do_bind }, { "mem", do_mem },
 };
 
 void step_run(struct world *w, struct line *l)

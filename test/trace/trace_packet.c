@@ -19,7 +19,7 @@ static const struct {
 /* "RC RDMA WRITE LAST WITH IMMEDIATE" to "WRITE_LAST_IMM", "RC ATOMIC ACKNOWLEDGE" to "ATOMIC_ACK", other services keep theirs: "UC_SEND_ONLY". */
 static void shorten(const char *name, char *to)
 {
-	static const char *const left_out[] = { "RC ", "RDMA ", "WITH ", "NOWLEDGE", "EDIATE" };
+	static const char *const left_out[] = { "RC ", "RDMA ", "WITH ", "NOWLEDGE", "EDIATE", "ALIDATE" };
 	while (*name) {
 		size_t skip = 0;
 		for (unsigned i = 0; i < sizeof(left_out) / sizeof(left_out[0]) && !skip; i++)
@@ -85,7 +85,7 @@ static void lay_template(const struct world *w, struct template *t, struct line 
 
 static uint8_t *write_extensions(const struct world *w, struct line *l, const struct opcode *op, int named, uint32_t len, uint8_t *at)
 {
-	const char *key = line_text(l, "rkey");
+	const char *key = line_text(l, "rkey"), *inv = line_text(l, "inv");
 	uint32_t rkey = world_key(w, key ? key : "main", true);
 	uint64_t va = va_word(l, "va", MEMORY_VA);
 	if (op->flags & OPCODE_DETH)
@@ -107,7 +107,7 @@ static uint8_t *write_extensions(const struct world *w, struct line *l, const st
 	if (op->flags & OPCODE_IMMEDIATE)
 		at = immediate_write(at, (uint32_t)line_number(l, "imm", 0));
 	if (op->flags & OPCODE_INVALIDATE)
-		at = ieth_write(at, rkey);
+		at = ieth_write(at, inv ? world_key(w, inv, true) : rkey);
 	if (op->service == SERVICE_CNP) {
 		memset(at, 0, 16);
 		at += 16;
@@ -240,5 +240,7 @@ void packet_match(struct world *w, struct line *l, uint32_t len)
 		compare(l, "orig", p.atomic_original);
 	if (p.op->flags & OPCODE_IMMEDIATE)
 		compare(l, "imm", p.immediate);
+	if (p.op->flags & OPCODE_INVALIDATE)
+		compare(l, "inv", p.invalidate_rkey);
 	compare_payload(w, l, &p);
 }

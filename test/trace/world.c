@@ -91,7 +91,7 @@ static void open_core(struct world *w, struct line *l)
 
 static void register_memory(struct world *w)
 {
-	static const uint32_t access[MR_COUNT] = { ACCESS_ALL, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ, ACCESS_ALL };
+	static const uint32_t access[MR_COUNT] = { ACCESS_ALL | UROCE_ACCESS_MW_BIND, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ, ACCESS_ALL };
 	w->memory = aligned_alloc(4096, MEMORY_BYTES);
 	if (!w->memory)
 		abort();
@@ -104,6 +104,11 @@ static void register_memory(struct world *w)
 		w->lkey[i] = uroce_mr_lkey(w->mr[i]);
 		w->rkey[i] = uroce_mr_rkey(w->mr[i]);
 	}
+	must(uroce_mw_create(w->pd, UROCE_MW_TYPE_2, &w->mw), "window");
+	must(uroce_mw_create(w->pd, UROCE_MW_TYPE_1, &w->mw_1), "window");
+	must(uroce_mr_alloc(w->pd, &w->fast), "MR");
+	w->mw_key = uroce_mw_rkey(w->mw);
+	w->fast_key = uroce_mr_rkey(w->fast);
 }
 
 static const struct service_steps {
@@ -269,9 +274,28 @@ int world_mr(const char *name)
 	return -1;
 }
 
+/* base, or base+N: N more in the low 8 bits. */
+static bool is_key(const char *name, const char *base, uint32_t *more)
+{
+	size_t n = strlen(base);
+	if (strncmp(name, base, n) || (name[n] && name[n] != '+'))
+		return false;
+	*more = name[n] ? (uint32_t)parse_number(name + n + 1) : 0;
+	return true;
+}
+
 uint32_t world_key(const struct world *w, const char *name, bool is_remote)
 {
 	int i = world_mr(name);
+	uint32_t more;
+	if (is_key(name, "window", &more))
+		return (w->mw_key & 0xffffff00) | ((w->mw_key + more) & 0xff);
+	if (is_key(name, "fast", &more))
+		return (w->fast_key & 0xffffff00) | ((w->fast_key + more) & 0xff);
+	if (!strcmp(name, "one"))
+		return uroce_mw_rkey(w->mw_1);
+	if (!strcmp(name, "old"))
+		return (uroce_mw_rkey(w->mw_1) & 0xffffff00) | ((uroce_mw_rkey(w->mw_1) - 1) & 0xff);
 	if (i < 0)
 		return (uint32_t)parse_number(name);
 	return is_remote ? w->rkey[i] : w->lkey[i];

@@ -41,6 +41,9 @@ struct world {
 	uint32_t qpn;               /* kept when the QP is gone */
 	struct uroce_mr *mr[MR_COUNT];
 	uint32_t lkey[MR_COUNT], rkey[MR_COUNT]; /* kept when the MR is gone */
+	struct uroce_mw *mw, *mw_1; /* of types 2 and 1 */
+	struct uroce_mr *fast;      /* for REG_MR */
+	uint32_t mw_key, fast_key;  /* that `window` and `fast` stand for */
 	uint8_t *memory;
 	enum drop last_drop;        /* of the packet that the script sent last */
 	uint8_t frame[FRAME_BYTES]; /* pulled last */
@@ -70,7 +73,7 @@ static inline uint8_t pattern_at(uint32_t offset)
 {
 	return (uint8_t)(offset * 7 + (offset >> 8) * 13 + 1);
 }
-/* By the name in a script: "main", "local", "readonly", "foreign", or a number. */
+/* By the name in a script: "main", "local", "readonly", "foreign"; "window", "fast", with "+1" and so on other low bits of theirs; "one", "old" of a window of type 1; or a number. */
 uint32_t world_key(const struct world *w, const char *name, bool is_remote);
 int world_mr(const char *name);
 /* The address of the core (0) or of its peer (1), as text. */

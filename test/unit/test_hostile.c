@@ -166,6 +166,9 @@ static void test_wqes_that_cannot_be(void **state)
 		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, 0x81, ABI_FLUSH_RANGE, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
 		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, ABI_FLUSH_GLOBAL, ABI_FLUSH_SELECTIVITIES, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
 		{ { .opcode = ABI_OP_FLUSH, .flush = { 8, ABI_FLUSH_GLOBAL, 255, 0 } }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH },
+		{ { .opcode = ABI_OP_BIND_MW, .num_sge = 1 }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT },
+		{ { .opcode = ABI_OP_REG_MR, .num_sge = 65535 }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_SGE_COUNT },
+		{ { .opcode = ABI_OP_LOCAL_INV, .flags = ABI_SEND_INLINE, .inline_len = UINT32_MAX }, ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_INLINE },
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fixture x;

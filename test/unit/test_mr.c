@@ -87,7 +87,7 @@ static void test_registration_refuses_unsound_access(void **state)
 	struct mr *mr;
 	for (uint32_t access = 0; access < MEM_FLUSH_PERSISTENT; access++) {
 		bool is_remote = access & (MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC);
-		bool is_sound = !(access & ~RIGHTS_ALL) && (!is_remote || (access & MEM_LOCAL_WRITE));
+		bool is_sound = !(access & ~(RIGHTS_ALL | MEM_MW_BIND)) && (!is_remote || (access & MEM_LOCAL_WRITE));
 		uint32_t refs = pd.refs;
 		assert_int_equal(mr_register(t, &pd, memory, 0, 64, access, MR_DIRECT, &mr), is_sound ? 0 : -EINVAL);
 		assert_int_equal(pd.refs, refs + is_sound);
