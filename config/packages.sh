@@ -10,7 +10,7 @@ BUILD_PACKAGES="gcc libc6-dev make meson ninja-build pkg-config libdpdk-dev dpdk
 TEST_PACKAGES="clang libclang-rt-dev iproute2 ethtool iputils-ping procps python3 python3-scapy tshark binutils"
 # A guest with the kernel's rdma_rxe beside all that, for suite interop.
 # shellcheck disable=SC2034
-INTEROP_PACKAGES="qemu-system-x86 ipxe-qemu seabios cpio kmod libibverbs-dev xz-utils zstd util-linux tcpdump"
+INTEROP_PACKAGES="qemu-system-x86 ipxe-qemu seabios cpio kmod libibverbs-dev xz-utils zstd util-linux tcpdump nftables"
 
 # Names of those of its arguments that are not installed.
 list_missing() {

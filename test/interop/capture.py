@@ -12,14 +12,15 @@ SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = ra
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)
 READ_REQUEST, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK, COMPARE_SWAP, FETCH_ADD = range(12, 21)
 REQUESTS = set(range(READ_REQUEST + 1)) | {COMPARE_SWAP, FETCH_ADD}
+FIRSTS, LASTS = {SEND_FIRST, SEND_ONLY, SEND_ONLY_IMM, WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM}, {SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM}
 PSN_BITS = 24
 
 
 class Packet:
-    """time (seconds), opcode, qpn, psn, source (address), syndrome (of ACK; else None), length (RETH's, of READ REQUEST; else 0)"""
+    """time (seconds), service (of the opcode: 0 RC, 1 UC, 3 UD), opcode (the rest of it), qpn, psn, source (address), syndrome (of ACK; else None), length (RETH's, of READ REQUEST; else 0)"""
 
     def __init__(self, source, bth):
-        self.time, self.source, self.opcode = 0, source, bth[0]
+        self.time, self.source, self.service, self.opcode = 0, source, bth[0] >> 5, bth[0] & 31
         self.qpn, self.psn = int.from_bytes(bth[5:8], 'big'), int.from_bytes(bth[9:12], 'big')
         self.syndrome = bth[12] if self.opcode == ACK else None
         self.length = struct.unpack('>I', bth[24:28])[0] if self.opcode == READ_REQUEST else 0
@@ -85,6 +86,51 @@ def psn_after(psn, base):
     """How far psn is behind base, in the order of serial numbers."""
     d = (psn - base) % (1 << PSN_BITS)
     return d - (1 << PSN_BITS) if d >= 1 << (PSN_BITS - 1) else d
+
+
+class UcReceiver:
+    """What a UC responder makes of packets as they come: numbers of the messages that arrive, packets out of sequence and packets dropped. epsn: the first PSN; all messages have message_psns packets."""
+
+    def __init__(self, epsn, message_psns):
+        self.first, self.epsn, self.message_psns = epsn, epsn, message_psns
+        self.arrived, self.out_of_sequence, self.dropped, self.is_open = [], 0, 0, False
+
+    def accept(self, p):
+        self.epsn = (p.psn + 1) % (1 << PSN_BITS)
+        self.is_open = p.opcode not in LASTS
+        if not self.is_open:
+            self.arrived.append((psn_after(p.psn, self.first) + 1) // self.message_psns - 1)
+
+
+class UroceReceiver(UcReceiver):
+    OLD_MAX = 4096
+
+    def take(self, p):
+        ahead, begins = psn_after(p.psn, self.epsn), p.opcode in FIRSTS
+        if ahead < 0 and (not begins or ahead >= -self.OLD_MAX):
+            self.dropped += 1
+            return
+        self.out_of_sequence += ahead != 0
+        if begins or (self.is_open and not ahead):
+            self.accept(p)
+        else:
+            self.epsn, self.is_open, self.dropped = (p.psn + 1) % (1 << PSN_BITS), False, self.dropped + 1
+
+
+class RxeReceiver(UcReceiver):
+    """After a message of which the end is missing it drops the next first packet, too, and with it that message."""
+
+    def __init__(self, epsn, message_psns):
+        super().__init__(epsn, message_psns)
+        self.is_skipping = False
+
+    def take(self, p):
+        begins = p.opcode in FIRSTS
+        self.is_skipping = not begins and (self.is_skipping or p.psn != self.epsn or not self.is_open)
+        if begins and self.is_open:
+            self.is_open = False
+        elif not self.is_skipping:
+            self.accept(p)
 
 
 def count_repeated(packets, source, qpn, first_psn, mtu):

@@ -18,6 +18,7 @@ import loss
 import matrix
 import pingpong
 import rules
+import unreliable
 from lab import Lab, PeerError, find_lack
 
 GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'doc', 'guide', 'interop.md')
@@ -73,7 +74,7 @@ def test_matrix(tap, lab, path):
             tap.say('\n'.join(bad))
             tap.line('%sok %d - %s' % ('not ' if bad else '', tap.number + 1, name))
     table = cells.table()
-    tap.say('%d cells passed, %d failed, %d skipped, in %.0f s\n\n%s' % (*cells.count(), cells.seconds, table))
+    tap.say('%d cells passed, %d failed, %d skipped, in %.0f s; %d messages of UC and UD were lost and sent again\n\n%s' % (*cells.count(), cells.seconds, cells.lost, table))
     with open(path, 'w', encoding='utf-8') as f:
         f.write(table)
     return cells
@@ -111,6 +112,9 @@ def test_all(tap, lab, perf, matrix_path, guide):
     for case in errors.CASES:
         for is_uroce, way in WAYS:
             tap.check('error: %s, %s' % (case.name, way), lambda case=case, is_uroce=is_uroce: errors.run(host, peer, case, is_uroce))
+    for case in unreliable.CASES:
+        for is_uroce, way in WAYS:
+            tap.check('%s, %s, %s, %s' % (case[0].name, case[1], case[2].name, way), lambda case=case, is_uroce=is_uroce: unreliable.run(lab, host, peer, case, is_uroce))
     host.close()
     peer.close()
     for scenario in loss.SCENARIOS:

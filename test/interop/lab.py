@@ -6,6 +6,7 @@
 
 Everything is removed again by close(), also after a start that failed half-way."""
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -17,14 +18,15 @@ MTU = 4200
 GUEST_MAC = '52:54:00:00:00:01'
 GUEST_IP4, HOST_IP4, BRIDGE_IP4, TAP_IP4 = '10.10.0.1', '10.10.0.2', '10.10.0.100', '10.10.0.3'
 GUEST_IP6, HOST_IP6, TAP_IP6 = 'fd10::1', 'fd10::2', 'fd10::3'
-TAP = 'utap0'
+TAP, TAP_MAC = 'utap0', '52:54:00:00:00:03'
+QUEUE_FRAMES = 20000  # UC has no flow control: a message of 8 MiB has to fit into the queues on its way
 
 
 def find_lack():
     """What this machine lacks for the suite, as a sentence; '' when nothing."""
     if os.geteuid():
         return 'needs root'
-    for program in ('qemu-system-x86_64', 'ip', 'ss', 'setpriv', 'tcpdump', 'apt-get', 'dpkg-deb', 'gcc', 'cpio', 'xz', 'zstd', 'readelf', 'depmod'):
+    for program in ('qemu-system-x86_64', 'ip', 'ss', 'setpriv', 'tcpdump', 'nft', 'apt-get', 'dpkg-deb', 'gcc', 'cpio', 'xz', 'zstd', 'readelf', 'depmod'):
         if not shutil.which(program, path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin'):
             return 'needs %s' % program
     if not os.path.exists('/usr/include/infiniband/verbs.h'):
@@ -73,6 +75,21 @@ class End:
 
     def ask(self, command, seconds=30):
         return self.do(command, seconds=seconds)[0]
+
+
+def ask_together(*work, seconds=30):
+    """work: (end, [command, ...]) for each end, which work at the same time. Their answers; raises PeerError with the first thing that went wrong, when all have answered."""
+    answers, error = [], None
+    for end, commands in work:
+        end.begin(*commands)
+    for end, commands in work:
+        try:
+            answers.append(end.collect(*commands, seconds=seconds))
+        except PeerError as e:
+            error = error or e
+    if error:
+        raise error
+    return answers
 
 
 class HostEnd(End):
@@ -176,7 +193,7 @@ class Lab:
         self.ip(self.wire, 'tuntap add t0 mode tap')
         self.ip(self.wire, 'link add u1 mtu %d type veth peer name u0 netns %s mtu %d' % (MTU, self.host, MTU))
         for name in ('t0', 'u1'):
-            self.ip(self.wire, 'link set %s mtu %d master br0 up' % (name, MTU))
+            self.ip(self.wire, 'link set %s mtu %d txqueuelen %d master br0 up' % (name, MTU, QUEUE_FRAMES))
         self.ip(self.wire, 'link set br0 mtu %d up' % MTU)
         self.ip(self.wire, 'addr add %s/24 dev br0' % BRIDGE_IP4)
         self.ip(self.host, 'link set u0 up')
@@ -200,12 +217,25 @@ class Lab:
         return HostEnd(self, 'embedded:net_af_packet0,iface=u0,idle=sleep' + keys, self.host, self.log_name())
 
     def tap_end(self, keys=''):
-        """The tap device has the port's own MAC address; in a bridge it needs another one, else the bridge keeps its frames."""
-        device = 'embedded:net_tap0,iface=%s,ip=%s/24,ip=%s/64,idle=sleep' % (TAP, TAP_IP4, TAP_IP6)
+        """Its port has the same address each time, so that the guest's neighbour table stays right."""
+        device = 'embedded:net_tap0,iface=%s,mac=%s,mtu=4096,ip=%s/24,ip=%s/64,idle=sleep' % (TAP, TAP_MAC, TAP_IP4, TAP_IP6)
         end = HostEnd(self, device + keys, self.wire, self.log_name())
-        self.ip(self.wire, 'link set %s address 52:54:00:00:00:99' % TAP)
-        self.ip(self.wire, 'link set %s master br0 up' % TAP)
+        try:
+            self.ip(self.wire, 'link set %s txqueuelen %d master br0 up' % (TAP, QUEUE_FRAMES))
+            self.wait_for_bridge(TAP)
+        except GuestError:
+            end.close()
+            raise
         return end
+
+    def wait_for_bridge(self, name):
+        """The bridge hears up to a second late that a port of its has a carrier."""
+        for _ in range(50):
+            done = subprocess.run(['ip', '-n', self.wire, '-d', 'link', 'show', name], capture_output=True, text=True, timeout=20)
+            if 'bridge_slave state forwarding' in done.stdout:
+                return
+            time.sleep(0.1)
+        raise GuestError('%s: the bridge does not forward' % name)
 
     def guest_end(self):
         return GuestEnd(self)
@@ -213,6 +243,21 @@ class Lab:
     def start_capture(self, name):
         """Of what passes between bridge and guest."""
         return capture.Capture(self.wire, 't0', os.path.join(self.folder, name + '.pcap'))
+
+    def drop_before_capture(self, rule):
+        """Loses those frames that come from uroce's veth end and match a rule of nft's, until end_drops(), which says how many."""
+        self.nft('add table netdev lossy; add chain netdev lossy in { type filter hook ingress device u1 priority 0; }; add rule netdev lossy in %s counter drop' % rule)
+
+    def end_drops(self):
+        said = self.nft('list table netdev lossy')
+        self.nft('delete table netdev lossy')
+        return int(re.search(r'counter packets (\d+)', said).group(1))
+
+    def nft(self, text):
+        done = subprocess.run(['ip', 'netns', 'exec', self.wire, 'nft', text], capture_output=True, text=True, timeout=20)
+        if done.returncode:
+            raise GuestError('nft %s: %s' % (text, done.stderr.strip()))
+        return done.stdout
 
 
 def gid_index(end, address):

@@ -2,39 +2,46 @@
 """Every operation in both directions at every path MTU and size: the cells, running them, and the table."""
 import time
 
+from guest import GuestError
 from lab import HOST_IP4, HOST_IP6, GUEST_IP4, GUEST_IP6, TAP_IP4, TAP_IP6, PeerError, gid_index
-from pair import ATOMICS, OPS, Pair
+from pair import OPS, SERVICES, Pair
 
 MTUS = (256, 512, 1024, 2048, 4096)
-TAP_MTU_MAX = 1024
 FIRST_PSN = 0xfffff0  # so that PSNs wrap in each session
 FAMILIES = ('IPv4', 'IPv6')
 DIRECTIONS = ('uroce to rxe', 'rxe to uroce')
-LARGE = {1 << 20: MTUS, 8 << 20: (1024, 4096)}  # under emulation they take long: at which path MTUs they are tried
+LARGE = {1 << 20: MTUS, 8 << 20: (1024, 4096)}  # under emulation they take long: at which path MTUs they are tried, and not into an SRQ
 PORTS = {'net_af_packet': (HOST_IP4, HOST_IP6), 'net_tap': (TAP_IP4, TAP_IP6)}
 
 
-def sizes_of(op, mtu):
-    return (8,) if op in ATOMICS else (0, 1, mtu - 1, mtu, mtu + 1, 8193) + tuple(size for size, mtus in LARGE.items() if mtu in mtus)
+def sizes_of(service, op, mtu):
+    if OPS[op].is_atomic:
+        return (8,)
+    sizes = (0, 1, mtu - 1, mtu)
+    if not service.is_datagram:
+        sizes += (mtu + 1, 8193)
+        if not service.has_srq:
+            sizes += tuple(size for size, mtus in LARGE.items() if mtu in mtus)
+    return sizes
 
 
 class Cell:
     """One operation at one size in one session. result: '' passed, else what was wrong; None: not run, reason says why."""
 
-    def __init__(self, port, direction, family, mtu, op, size):
-        self.port, self.direction, self.family, self.mtu, self.op, self.size = port, direction, family, mtu, op, size
+    def __init__(self, port, direction, family, mtu, service, op, size):
+        self.port, self.direction, self.family, self.mtu, self.service, self.op, self.size = port, direction, family, mtu, service, op, size
         self.result, self.reason = None, ''
 
     def __str__(self):
-        return '%s, %s, %s, path MTU %d: %s of %d' % (self.port, self.direction, self.family, self.mtu, self.op, self.size)
+        return '%s, %s, %s, path MTU %d: %s %s of %d' % (self.port, self.direction, self.family, self.mtu, self.service.name, self.op, self.size)
 
 
 class Matrix:
     def __init__(self, lab):
         self.lab = lab
-        self.cells = [Cell(port, direction, family, mtu, op, size) for port in PORTS for direction in DIRECTIONS for family in FAMILIES for mtu in MTUS for op in OPS
-                      for size in sizes_of(op, mtu)]
-        self.seconds = 0
+        self.cells = [Cell(port, direction, family, mtu, service, op, size) for port in PORTS for direction in DIRECTIONS for family in FAMILIES for mtu in MTUS
+                      for service in SERVICES for op in service.ops for size in sizes_of(service, op, mtu)]
+        self.seconds, self.lost = 0, 0
 
     def run(self, say):
         """say(text): told how far it is."""
@@ -44,7 +51,7 @@ class Matrix:
             try:
                 with_keys = self.lab.tap_end if port == 'net_tap' else self.lab.packet_end
                 host = with_keys()
-            except PeerError as e:
+            except (PeerError, GuestError) as e:
                 for c in cells:
                     c.reason = str(e)
                 continue
@@ -62,33 +69,32 @@ class Matrix:
                 pair = gids[family] if direction == DIRECTIONS[0] else tuple(reversed(gids[family]))
                 for mtu in MTUS:
                     session = [c for c in cells if (c.direction, c.family, c.mtu) == (direction, family, mtu)]
-                    if cells[0].port == 'net_tap' and mtu > TAP_MTU_MAX:
-                        for c in session:
-                            c.reason = 'the port carries a path MTU of %d' % TAP_MTU_MAX
-                        continue
-                    self.run_session(ends, pair, mtu, session)
+                    for service in SERVICES:
+                        self.run_session(ends, pair, mtu, service, [c for c in session if c.service is service])
                     bad = [c for c in session if c.result]
                     say('%s, %s, %s, path MTU %d: %d of %d%s' % (cells[0].port, direction, family, mtu, len(session) - len(bad), len(session), ', first: %s' % bad[0].result if bad else ''))
         guest.close()
 
-    def run_session(self, ends, gids, mtu, cells):
-        """All cells over one connection; after one that failed, over a new one."""
+    def run_session(self, ends, gids, mtu, service, cells):
+        """All cells of a service over one pair of QPs; after one that failed, over a new one."""
         pair = None
         for c in cells:
             try:
                 if not pair:
-                    pair = Pair(*ends, gids, mtu, FIRST_PSN, max(x.size for x in cells))
+                    pair = Pair(*ends, gids, mtu, FIRST_PSN, max(x.size for x in cells), service=service)
                 pair.run(c.op, c.size)
                 c.result = ''
             except PeerError as e:
                 c.result = str(e)
                 if pair:
+                    self.lost += pair.lost
                     pair.close()
                 else:
                     for end in ends:
                         end.ask('destroy')
                 pair = None
         if pair:
+            self.lost += pair.lost
             pair.close()
 
     def sessions(self):
@@ -110,9 +116,11 @@ class Matrix:
             for direction in DIRECTIONS:
                 lines += ['', '%s, %s:' % (port, direction), '', '| operation | ' + ' | '.join('%s %d' % (f, m) for f in FAMILIES for m in MTUS) + ' |',
                           '|---' * (1 + len(FAMILIES) * len(MTUS)) + '|']
-                for op in OPS:
-                    row = [self.text_of([c for c in self.cells if (c.port, c.direction, c.op, c.family, c.mtu) == (port, direction, op, f, m)]) for f in FAMILIES for m in MTUS]
-                    lines.append('| %s | %s |' % (op, ' | '.join(row)))
+                for service in SERVICES:
+                    for op in service.ops:
+                        cells = [c for c in self.cells if (c.port, c.direction, c.service, c.op) == (port, direction, service, op)]
+                        row = [self.text_of([c for c in cells if (c.family, c.mtu) == (f, m)]) for f in FAMILIES for m in MTUS]
+                        lines.append('| %s: %s | %s |' % (service.name, op, ' | '.join(row)))
         skipped = sorted({(c.port, c.reason) for c in self.cells if c.result is None})
         lines += [''] + ['Not run (-): %s: %s.' % pair for pair in skipped]
         return '\n'.join(lines).strip() + '\n'

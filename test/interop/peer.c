@@ -7,20 +7,23 @@
  * A line is a command and key=value words (numbers in C notation); each is answered by one line, "ok key=value ..." or "error TEXT".
  *
  *     gids                                                   the GIDs, by index
- *     qp [gid=0 bytes=1M access=15 rights=15 depth=128]      memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
- *     connect qpn= psn= own_psn= gid= [mtu=1024 timeout=18 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS
+ *     qp [service=rc srq=0 gid=0 bytes=1M access=15 rights=15 depth=128 qkey=0]    memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
+ *     connect own_psn= [qpn= psn= gid= mtu=1024 timeout=18 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS; UD takes own_psn alone
+ *     aim gid= qpn= qkey=                                    UD: where datagrams go from now on
  *     fill at= len= seed= [n=1 stride=0]                     bytes that follow from seed, of the next slot from seed + 1
- *     zero at= len=                                          and bytes that nothing may write to
- *     check at= len= seed= [n=1 stride=0]                    whether they are so
- *     untouched at= len=
+ *     zero at= len= [n=1 stride=0]                           and bytes that nothing may write to
+ *     check at= len= seed= [n=1 stride=0 ms=0]               whether they are so, within so long
+ *     untouched at= len= [n=1 stride=0]
+ *     arrived at= len= seed= of= [n=1 stride=0]              got: which of `of` messages each slot holds, - none
+ *     bytes at= len=                                         hex
  *     word at= [set=]                                        eight bytes as a number
  *     recv at= len= [n=1 stride=0]                           posts receives
  *     send op= [at= len= addr= rkey= imm= add= compare= swap= n=1 stride=0 window=depth ms=10000]    posts requests, not more than window outstanding; stops at an error
  *     wait [sends= recvs= ms=10000]                          until so many have completed since `qp`, however they did
  *     state, counters, why, destroy, quit
  *
- * wait answers: sends, recvs (completed in all), bad (not successes), first (status of the first of those; its wr), len, imm (of the last receive), ms (that it took).
- * Invariant: nothing in a line makes an access outside of the memory of `qp`. */
+ * wait answers: sends, recvs (completed in all), bad (not successes), first (status of the first of those; its wr), len, imm, src, grh (of the last receive), ms (that it took).
+ * Owns the QP and what came of its WRs; the memory is peer_memory.c's to look at. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -29,36 +32,18 @@
 #include <unistd.h>
 
 #include "pattern.h"
-#include "stack.h"
+#include "peer.h"
 
 #define RECV_BIT (UINT64_C(1) << 63)
-#define PAUSE_US 100
-#define WORDS_MAX 32u
-
-struct peer {
-	struct stack *stack;
-	uint8_t *memory;
-	uint64_t bytes;
-	uint32_t depth;
-	bool has_qp;
-	uint64_t posted_sends, posted_recvs, sends, recvs, bad;
-	uint64_t first_wr;
-	uint32_t first_status;
-	struct stack_wc last_recv;
-};
 
 static const char *const ops[STACK_OPS] = { "send", "send_imm", "write", "write_imm", "read", "cas", "fadd" };
+
+static const char *const services[STACK_SERVICES] = { "rc", "uc", "ud" };
 
 static const char *const statuses[] = { "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR",
 	"REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR" };
 
-/* A line, cut at its spaces; word[0] is the command. */
-struct line {
-	char *word[WORDS_MAX];
-	unsigned n;
-};
-
-static const char *text_of(const struct line *l, const char *key)
+const char *text_of(const struct line *l, const char *key)
 {
 	size_t len = strlen(key);
 	for (unsigned i = 1; i < l->n; i++)
@@ -67,23 +52,29 @@ static const char *text_of(const struct line *l, const char *key)
 	return NULL;
 }
 
-static uint64_t number_of(const struct line *l, const char *key, uint64_t otherwise)
+uint64_t number_of(const struct line *l, const char *key, uint64_t otherwise)
 {
 	const char *text = text_of(l, key);
 	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static int answer_error(int err)
+int answer_error(int err)
 {
 	printf("error %s\n", strerror(-err));
 	return err;
 }
 
-static uint64_t now_ms(void)
+uint64_t now_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int answer_ok(void)
+{
+	printf("ok\n");
+	return 0;
 }
 
 static void print_gid(const char *key, const uint8_t gid[16])
@@ -92,12 +83,7 @@ static void print_gid(const char *key, const uint8_t gid[16])
 	printf(" %s=%s", key, inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
-/* Slots of memory that a command names; all lie in it. */
-struct range {
-	uint64_t at, len, n, stride, seed;
-};
-
-static bool take_range(const struct peer *p, const struct line *l, struct range *r)
+bool take_range(const struct peer *p, const struct line *l, struct range *r)
 {
 	*r = (struct range){ number_of(l, "at", 0), number_of(l, "len", 0), number_of(l, "n", 1), number_of(l, "stride", 0), number_of(l, "seed", 0) };
 	return r->n && r->n <= 1 << 20 && r->stride <= p->bytes && r->len <= p->bytes && r->at <= p->bytes - r->len && (r->n - 1) * r->stride <= p->bytes - r->len - r->at;
@@ -117,21 +103,32 @@ static int do_gids(struct peer *p, const struct line *l)
 	return 0;
 }
 
+/* Index of a key's value among names; n: none of them. */
+static unsigned index_of(const struct line *l, const char *key, const char *otherwise, const char *const *names, unsigned n)
+{
+	const char *text = text_of(l, key);
+	unsigned i = 0;
+	while (i < n && strcmp(names[i], text ? text : otherwise))
+		i++;
+	return i;
+}
+
 static int do_destroy(struct peer *p, const struct line *l)
 {
 	if (p->has_qp)
 		stack_destroy(p->stack);
 	free(p->memory);
 	*p = (struct peer){ .stack = p->stack };
-	printf("ok\n");
-	return 0;
+	return answer_ok();
 }
 
 static int do_qp(struct peer *p, const struct line *l)
 {
 	struct stack_card card;
-	if (p->has_qp)
-		return answer_error(-EEXIST);
+	unsigned service = index_of(l, "service", "rc", services, STACK_SERVICES);
+	if (p->has_qp || service == STACK_SERVICES)
+		return answer_error(p->has_qp ? -EEXIST : -EINVAL);
+	p->service = (enum stack_service)service;
 	p->bytes = number_of(l, "bytes", 1 << 20);
 	p->depth = (uint32_t)number_of(l, "depth", 128);
 	p->memory = p->bytes <= 1 << 30 ? aligned_alloc(4096, (p->bytes + 4095) & ~UINT64_C(4095)) : NULL;
@@ -139,8 +136,8 @@ static int do_qp(struct peer *p, const struct line *l)
 		return answer_error(-ENOMEM);
 	memset(p->memory, PATTERN_GUARD, p->bytes);
 	p->has_qp = true;
-	struct stack_plan plan = { p->memory, p->bytes, (uint32_t)number_of(l, "gid", 0), (uint32_t)number_of(l, "access", 15),
-		(uint32_t)number_of(l, "rights", 15), p->depth };
+	struct stack_plan plan = { p->service, number_of(l, "srq", 0), p->memory, p->bytes, (uint32_t)number_of(l, "gid", 0), (uint32_t)number_of(l, "access", 15),
+		(uint32_t)number_of(l, "rights", 15), p->depth, (uint32_t)number_of(l, "qkey", 0) };
 	int err = stack_create(p->stack, &plan, &card);
 	if (err)
 		return answer_error(err);
@@ -150,81 +147,31 @@ static int do_qp(struct peer *p, const struct line *l)
 	return 0;
 }
 
+static bool take_gid(const struct line *l, uint8_t gid[16])
+{
+	const char *text = text_of(l, "gid");
+	return text && inet_pton(AF_INET6, text, gid) == 1;
+}
+
 static int do_connect(struct peer *p, const struct line *l)
 {
 	struct stack_path path = { .qpn = (uint32_t)number_of(l, "qpn", 0), .psn = (uint32_t)number_of(l, "psn", 0), .own_psn = (uint32_t)number_of(l, "own_psn", 0),
 		.mtu = (uint32_t)number_of(l, "mtu", 1024), .timeout = (uint8_t)number_of(l, "timeout", 18), .retry_cnt = (uint8_t)number_of(l, "retry_cnt", 7),
 		.rnr_retry = (uint8_t)number_of(l, "rnr_retry", 7), .min_rnr_timer = (uint8_t)number_of(l, "min_rnr", 12), .max_rd_atomic = (uint8_t)number_of(l, "rd", 16),
 		.max_dest_rd_atomic = (uint8_t)number_of(l, "dest_rd", 16) };
-	const char *gid = text_of(l, "gid");
-	if (!p->has_qp || !gid || inet_pton(AF_INET6, gid, path.gid) != 1)
+	if (!p->has_qp || (p->service != STACK_UD && !take_gid(l, path.gid)))
 		return answer_error(-EINVAL);
 	int err = stack_connect(p->stack, &path);
-	if (err)
-		return answer_error(err);
-	printf("ok\n");
-	return 0;
+	return err ? answer_error(err) : answer_ok();
 }
 
-static int do_fill(struct peer *p, const struct line *l)
+static int do_aim(struct peer *p, const struct line *l)
 {
-	struct range r;
-	if (!take_range(p, l, &r))
+	struct stack_aim aim = { .qpn = (uint32_t)number_of(l, "qpn", 0), .qkey = (uint32_t)number_of(l, "qkey", 0) };
+	if (!p->has_qp || p->service != STACK_UD || !take_gid(l, aim.gid))
 		return answer_error(-EINVAL);
-	for (uint64_t i = 0; i < r.n; i++)
-		pattern_fill(p->memory + r.at + i * r.stride, r.len, pattern_seed(0, r.seed + i, 0));
-	printf("ok\n");
-	return 0;
-}
-
-static int do_zero(struct peer *p, const struct line *l)
-{
-	struct range r;
-	if (!take_range(p, l, &r))
-		return answer_error(-EINVAL);
-	memset(p->memory + r.at, PATTERN_GUARD, r.len);
-	printf("ok\n");
-	return 0;
-}
-
-static int do_check(struct peer *p, const struct line *l)
-{
-	struct range r;
-	uint64_t wrong = PATTERN_FINE, i;
-	if (!take_range(p, l, &r))
-		return answer_error(-EINVAL);
-	for (i = 0; i < r.n && wrong == PATTERN_FINE; i++)
-		wrong = pattern_check(p->memory + r.at + i * r.stride, r.len, pattern_seed(0, r.seed + i, 0));
-	if (wrong == PATTERN_FINE)
-		printf("ok\n");
-	else
-		printf("error data wrong in slot %llu at byte %llu of %llu\n", (unsigned long long)(i - 1), (unsigned long long)wrong, (unsigned long long)r.len);
-	return 0;
-}
-
-static int do_untouched(struct peer *p, const struct line *l)
-{
-	struct range r;
-	if (!take_range(p, l, &r))
-		return answer_error(-EINVAL);
-	uint64_t wrong = pattern_check_guard(p->memory + r.at, r.len);
-	if (wrong == PATTERN_FINE)
-		printf("ok\n");
-	else
-		printf("error byte %llu was written to\n", (unsigned long long)wrong);
-	return 0;
-}
-
-static int do_word(struct peer *p, const struct line *l)
-{
-	uint64_t at = number_of(l, "at", 0), word = number_of(l, "set", 0);
-	if (p->bytes < 8 || at > p->bytes - 8)
-		return answer_error(-EINVAL);
-	if (text_of(l, "set"))
-		memcpy(p->memory + at, &word, 8);
-	memcpy(&word, p->memory + at, 8);
-	printf("ok word=%llu\n", (unsigned long long)word);
-	return 0;
+	int err = stack_aim(p->stack, &aim);
+	return err ? answer_error(err) : answer_ok();
 }
 
 static int do_recv(struct peer *p, const struct line *l)
@@ -233,10 +180,7 @@ static int do_recv(struct peer *p, const struct line *l)
 	int err = p->has_qp && take_range(p, l, &r) ? 0 : -EINVAL;
 	for (uint64_t i = 0; !err && i < r.n; i++)
 		err = stack_post_recv(p->stack, RECV_BIT | p->posted_recvs++, r.at + i * r.stride, (uint32_t)r.len);
-	if (err)
-		return answer_error(err);
-	printf("ok\n");
-	return 0;
+	return err ? answer_error(err) : answer_ok();
 }
 
 /* Takes completions that are there. */
@@ -266,18 +210,17 @@ static void answer_completions(const struct peer *p, uint64_t since_ms)
 		p->first_status < known ? statuses[p->first_status] : "OTHER", (unsigned long long)p->first_wr, p->last_recv.len, (unsigned long long)(now_ms() - since_ms));
 	if (p->last_recv.has_imm)
 		printf(" imm=%u", ntohl(p->last_recv.imm));
+	if (p->last_recv.has_grh)
+		printf(" grh=1 src=%u", p->last_recv.src_qpn);
 	printf("\n");
 }
 
 static bool take_wr(const struct line *l, struct stack_wr *wr)
 {
-	const char *op = text_of(l, "op");
-	*wr = (struct stack_wr){ .op = STACK_OPS, .remote_addr = number_of(l, "addr", 0), .rkey = (uint32_t)number_of(l, "rkey", 0), .imm = htonl((uint32_t)number_of(l, "imm", 0)),
+	unsigned op = index_of(l, "op", "", ops, STACK_OPS);
+	*wr = (struct stack_wr){ .op = (enum stack_op)op, .remote_addr = number_of(l, "addr", 0), .rkey = (uint32_t)number_of(l, "rkey", 0), .imm = htonl((uint32_t)number_of(l, "imm", 0)),
 		.compare_add = number_of(l, text_of(l, "add") ? "add" : "compare", 0), .swap = number_of(l, "swap", 0) };
-	for (unsigned i = 0; op && i < STACK_OPS; i++)
-		if (!strcmp(op, ops[i]))
-			wr->op = (enum stack_op)i;
-	return wr->op != STACK_OPS;
+	return op != STACK_OPS;
 }
 
 static int do_send(struct peer *p, const struct line *l)
@@ -299,10 +242,7 @@ static int do_send(struct peer *p, const struct line *l)
 		wr.remote_addr += r.stride;
 		i++;
 	}
-	if (err)
-		return answer_error(err);
-	printf("ok\n");
-	return 0;
+	return err ? answer_error(err) : answer_ok();
 }
 
 static int do_wait(struct peer *p, const struct line *l)
@@ -347,25 +287,29 @@ static int do_why(struct peer *p, const struct line *l)
 	return 0;
 }
 
-static const struct command {
-	const char *name;
-	int (*run)(struct peer *p, const struct line *l);
-} commands[] = {
-	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "fill", do_fill }, { "zero", do_zero }, { "check", do_check }, { "untouched", do_untouched }, { "word", do_word },
-	{ "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state }, { "counters", do_counters }, { "why", do_why }, { "destroy", do_destroy },
+static const struct command commands[] = {
+	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "aim", do_aim }, { "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state },
+	{ "counters", do_counters }, { "why", do_why }, { "destroy", do_destroy }, { NULL, NULL },
 };
+
+static const struct command *find_command(const struct command *c, const char *name)
+{
+	while (c->name && strcmp(c->name, name))
+		c++;
+	return c->name ? c : NULL;
+}
 
 static void run_line(struct peer *p, char *text)
 {
 	struct line l = { .n = 0 };
 	for (char *word = strtok(text, " \n"); word && l.n < WORDS_MAX; word = strtok(NULL, " \n"))
 		l.word[l.n++] = word;
-	for (unsigned i = 0; l.n && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(commands[i].name, l.word[0])) {
-			commands[i].run(p, &l);
-			return;
-		}
-	printf("error no command %s\n", l.n ? l.word[0] : "");
+	const struct command *c = l.n ? find_command(commands, l.word[0]) : NULL;
+	c = c || !l.n ? c : find_command(memory_commands, l.word[0]);
+	if (c)
+		c->run(p, &l);
+	else
+		printf("error no command %s\n", l.n ? l.word[0] : "");
 }
 
 int main(int argc, char **argv)

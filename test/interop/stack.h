@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests' peer needs of an RDMA stack: one device, one reliable connection at a time, over memory that the peer owns. Two files implement it, stack_uroce.c and stack_verbs.c, so that both ends of a test
- * are the same program. Numbers of statuses, access rights and states are those of <infiniband/verbs.h>, which uroce.h shares. Errors are negative errnos. */
+/* What the tests' peer needs of an RDMA stack: one device, one QP at a time with or without an SRQ, over memory that the peer owns. Two files implement it, stack_uroce.c and stack_verbs.c, so that both ends of a
+ * test are the same program. Numbers of statuses, access rights and states are those of <infiniband/verbs.h>, which uroce.h shares. Errors are negative errnos. */
 #ifndef INTEROP_STACK_H
 #define INTEROP_STACK_H
 
@@ -10,15 +10,19 @@
 
 struct stack;
 
+enum stack_service { STACK_RC, STACK_UC, STACK_UD, STACK_SERVICES };
 enum stack_op { STACK_SEND, STACK_SEND_IMM, STACK_WRITE, STACK_WRITE_IMM, STACK_READ, STACK_CAS, STACK_FADD, STACK_OPS };
 
 struct stack_plan {
+	enum stack_service service;
+	bool has_srq; /* where receives go; of the same depth */
 	uint8_t *memory;
 	uint64_t bytes;
 	uint32_t gid_index;
 	uint32_t access; /* what the peer may do on the QP */
 	uint32_t rights; /* and to the memory */
 	uint32_t depth;  /* of the send queue, and of the receive queue */
+	uint32_t qkey;   /* UD: the QP's own */
 };
 
 /* What the other end has to know. */
@@ -29,10 +33,17 @@ struct stack_card {
 	uint8_t gid[16];
 };
 
+/* UD: only own_psn is looked at; where datagrams go says struct stack_aim. */
 struct stack_path {
 	uint8_t gid[16]; /* the peer's */
 	uint32_t qpn, psn, own_psn, mtu;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic;
+};
+
+/* Where the datagrams of a UD QP go from now on. */
+struct stack_aim {
+	uint8_t gid[16];
+	uint32_t qpn, qkey;
 };
 
 struct stack_wr {
@@ -47,8 +58,8 @@ struct stack_wr {
 
 struct stack_wc {
 	uint64_t wr_id;
-	uint32_t status, len, imm;
-	bool has_imm;
+	uint32_t status, len, imm, src_qpn;
+	bool has_imm, has_grh;
 };
 
 extern const char stack_name[];
@@ -58,6 +69,7 @@ int stack_gid(struct stack *s, uint32_t index, uint8_t gid[16]);
 int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_card *card);
 void stack_destroy(struct stack *s);
 int stack_connect(struct stack *s, const struct stack_path *path);
+int stack_aim(struct stack *s, const struct stack_aim *aim);
 int stack_post_send(struct stack *s, const struct stack_wr *wr);
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len);
 /* How many came, 0 to n. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stack.h over uroce: the end that is tested. Owns the uroce objects of the one connection. */
+/* stack.h over uroce: the end that is tested. Owns the uroce objects of the one QP. */
 #include "stack.h"
 
 #include <errno.h>
@@ -13,10 +13,12 @@ struct stack {
 	struct uroce_pd *pd, *foreign_pd;
 	struct uroce_mr *mr, *foreign_mr;
 	struct uroce_cq *cq;
+	struct uroce_srq *srq; /* or NULL */
 	struct uroce_qp *qp;
+	struct uroce_ah *ah;   /* where datagrams go, or NULL */
+	struct stack_aim aim;
 	struct uroce_endpoint own;
-	uint8_t *memory;
-	uint32_t access;
+	struct stack_plan plan;
 };
 
 const char stack_name[] = "uroce";
@@ -24,6 +26,19 @@ const char stack_name[] = "uroce";
 static const enum uroce_opcode opcodes[STACK_OPS] = {
 	[STACK_SEND] = UROCE_OP_SEND, [STACK_SEND_IMM] = UROCE_OP_SEND_WITH_IMM, [STACK_WRITE] = UROCE_OP_WRITE, [STACK_WRITE_IMM] = UROCE_OP_WRITE_WITH_IMM,
 	[STACK_READ] = UROCE_OP_READ, [STACK_CAS] = UROCE_OP_COMPARE_SWAP, [STACK_FADD] = UROCE_OP_FETCH_ADD,
+};
+
+#define CONNECT_UC (UROCE_QP_ACCESS_FLAGS | UROCE_QP_PATH_MTU)
+#define CONNECT_RC (CONNECT_UC | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MIN_RNR_TIMER | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC)
+
+/* The attributes that a QP takes on its way to INIT, and from there to RTS. */
+static const struct service {
+	enum uroce_service service;
+	uint32_t init, connect;
+} services[STACK_SERVICES] = {
+	[STACK_RC] = { UROCE_RC, UROCE_QP_ACCESS_FLAGS, CONNECT_RC },
+	[STACK_UC] = { UROCE_UC, UROCE_QP_ACCESS_FLAGS, CONNECT_UC },
+	[STACK_UD] = { UROCE_UD, UROCE_QP_QKEY, UROCE_QP_QKEY },
 };
 
 /* Access rights in the order of the bits of <infiniband/verbs.h>. */
@@ -49,30 +64,33 @@ int stack_gid(struct stack *s, uint32_t index, uint8_t gid[16])
 	return err ? -ENOENT : 0;
 }
 
-static int make_objects(struct stack *s, const struct stack_plan *plan)
+static int make_objects(struct stack *s)
 {
-	uint32_t rights = plan->rights | UROCE_ACCESS_LOCAL_WRITE;
+	const struct stack_plan *p = &s->plan;
+	uint32_t rights = p->rights | UROCE_ACCESS_LOCAL_WRITE;
+	struct uroce_srq_init srq = { .attr = { .max_wr = p->depth } };
 	int err = uroce_pd_create(s->ctx, &s->pd);
 	if (!err)
 		err = uroce_pd_create(s->ctx, &s->foreign_pd);
 	if (!err)
-		err = uroce_mr_register(s->pd, plan->memory, plan->bytes, rights, &s->mr);
+		err = uroce_mr_register(s->pd, p->memory, p->bytes, rights, &s->mr);
 	if (!err)
-		err = uroce_mr_register(s->foreign_pd, plan->memory, plan->bytes, rights, &s->foreign_mr);
+		err = uroce_mr_register(s->foreign_pd, p->memory, p->bytes, rights, &s->foreign_mr);
 	if (!err)
-		err = uroce_cq_create(s->ctx, 2 * plan->depth, NULL, NULL, &s->cq);
-	struct uroce_qp_init init = { .send_cq = s->cq, .recv_cq = s->cq, .signal_all = true, .cap = { .max_send_wr = plan->depth, .max_recv_wr = plan->depth } };
+		err = uroce_cq_create(s->ctx, 2 * p->depth, NULL, NULL, &s->cq);
+	if (!err && p->has_srq)
+		err = uroce_srq_create(s->pd, &srq, &s->srq);
+	struct uroce_qp_init init = { .service = services[p->service].service, .send_cq = s->cq, .recv_cq = s->cq, .signal_all = true, .srq = s->srq, .cap = { .max_send_wr = p->depth, .max_recv_wr = p->depth } };
 	return err ? err : uroce_qp_create(s->pd, &init, &s->qp);
 }
 
 int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_card *card)
 {
-	struct uroce_qp_attr attr = { .state = UROCE_QP_INIT, .port_num = 1, .access = plan->access };
-	int err = make_objects(s, plan);
-	s->memory = plan->memory;
-	s->access = plan->access;
+	struct uroce_qp_attr attr = { .state = UROCE_QP_INIT, .port_num = 1, .access = plan->access, .qkey = plan->qkey };
+	s->plan = *plan;
+	int err = make_objects(s);
 	if (!err)
-		err = uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS);
+		err = uroce_qp_modify(s->qp, &attr, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | services[plan->service].init);
 	if (!err)
 		err = uroce_qp_endpoint(s->qp, plan->gid_index, &s->own);
 	if (err)
@@ -85,6 +103,8 @@ int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_ca
 void stack_destroy(struct stack *s)
 {
 	uroce_qp_destroy(s->qp);
+	uroce_srq_destroy(s->srq);
+	uroce_ah_destroy(s->ah);
 	uroce_cq_destroy(s->cq);
 	uroce_mr_deregister(s->mr);
 	uroce_mr_deregister(s->foreign_mr);
@@ -97,27 +117,36 @@ int stack_connect(struct stack *s, const struct stack_path *p)
 {
 	struct uroce_endpoint remote = { .qpn = p->qpn, .psn = p->psn, .mtu = p->mtu, .rd_atomic = p->max_rd_atomic };
 	struct uroce_qp_attr attr = { .path_mtu = p->mtu, .timeout = p->timeout, .retry_cnt = p->retry_cnt, .rnr_retry = p->rnr_retry, .min_rnr_timer = p->min_rnr_timer,
-		.max_rd_atomic = p->max_rd_atomic, .max_dest_rd_atomic = p->max_dest_rd_atomic, .access = s->access };
+		.max_rd_atomic = p->max_rd_atomic, .max_dest_rd_atomic = p->max_dest_rd_atomic, .access = s->plan.access, .qkey = s->plan.qkey };
 	memcpy(remote.gid.raw, p->gid, 16);
 	s->own.psn = p->own_psn;
-	return uroce_qp_connect(s->qp, &s->own, &remote, &attr,
-		UROCE_QP_ACCESS_FLAGS | UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MIN_RNR_TIMER | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC);
+	return uroce_qp_connect(s->qp, &s->own, &remote, &attr, services[s->plan.service].connect);
+}
+
+int stack_aim(struct stack *s, const struct stack_aim *aim)
+{
+	struct uroce_av av = { .sgid_index = s->plan.gid_index };
+	memcpy(av.dgid.raw, aim->gid, 16);
+	uroce_ah_destroy(s->ah);
+	s->ah = NULL;
+	s->aim = *aim;
+	return uroce_ah_create(s->pd, &av, &s->ah);
 }
 
 int stack_post_send(struct stack *s, const struct stack_wr *wr)
 {
-	struct uroce_sge sge = { (uintptr_t)s->memory + wr->at, wr->len, uroce_mr_lkey(s->mr) };
+	struct uroce_sge sge = { (uintptr_t)s->plan.memory + wr->at, wr->len, uroce_mr_lkey(s->mr) };
 	struct uroce_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len ? 1 : 0, .opcode = opcodes[wr->op], .imm = wr->imm, .remote_addr = wr->remote_addr,
-		.rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap };
+		.rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap, .ah = s->ah, .remote_qpn = s->aim.qpn, .remote_qkey = s->aim.qkey };
 	int n = uroce_post_send(s->qp, &w, 1);
 	return n < 0 ? n : 0;
 }
 
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len)
 {
-	struct uroce_sge sge = { (uintptr_t)s->memory + at, len, uroce_mr_lkey(s->mr) };
+	struct uroce_sge sge = { (uintptr_t)s->plan.memory + at, len, uroce_mr_lkey(s->mr) };
 	struct uroce_recv_wr w = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
-	int n = uroce_post_recv(s->qp, &w, 1);
+	int n = s->srq ? uroce_post_srq_recv(s->srq, &w, 1) : uroce_post_recv(s->qp, &w, 1);
 	return n < 0 ? n : 0;
 }
 
@@ -126,7 +155,7 @@ int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
 	struct uroce_wc w[16];
 	int got = uroce_cq_poll(s->cq, w, n < 16 ? n : 16);
 	for (int i = 0; i < got; i++)
-		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm, w[i].flags & UROCE_WC_HAS_IMM };
+		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm, w[i].src_qpn, w[i].flags & UROCE_WC_HAS_IMM, w[i].flags & UROCE_WC_HAS_GRH };
 	return got;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stack.h over libibverbs: the end that runs in the guest. Owns the verbs objects of the one connection. */
+/* stack.h over libibverbs: the end that runs in the guest. Owns the verbs objects of the one QP. */
 #include "stack.h"
 
 #include <errno.h>
@@ -13,9 +13,11 @@ struct stack {
 	struct ibv_pd *pd, *foreign_pd;
 	struct ibv_mr *mr, *foreign_mr;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq; /* or NULL */
 	struct ibv_qp *qp;
-	uint8_t *memory;
-	uint32_t gid_index;
+	struct ibv_ah *ah;   /* where datagrams go, or NULL */
+	struct stack_aim aim;
+	struct stack_plan plan;
 };
 
 const char stack_name[] = "verbs";
@@ -23,6 +25,19 @@ const char stack_name[] = "verbs";
 static const enum ibv_wr_opcode opcodes[STACK_OPS] = {
 	[STACK_SEND] = IBV_WR_SEND, [STACK_SEND_IMM] = IBV_WR_SEND_WITH_IMM, [STACK_WRITE] = IBV_WR_RDMA_WRITE, [STACK_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 	[STACK_READ] = IBV_WR_RDMA_READ, [STACK_CAS] = IBV_WR_ATOMIC_CMP_AND_SWP, [STACK_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+#define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+
+/* The attributes that each step takes beside the state. */
+static const struct service {
+	enum ibv_qp_type type;
+	int init, rtr, rts;
+} services[STACK_SERVICES] = {
+	[STACK_RC] = { IBV_QPT_RC, IBV_QP_ACCESS_FLAGS, RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC },
+	[STACK_UC] = { IBV_QPT_UC, IBV_QP_ACCESS_FLAGS, RTR_UC, IBV_QP_SQ_PSN },
+	[STACK_UD] = { IBV_QPT_UD, IBV_QP_QKEY, 0, IBV_QP_SQ_PSN },
 };
 
 int stack_open(struct stack **out, const char *device)
@@ -52,31 +67,33 @@ int stack_gid(struct stack *s, uint32_t index, uint8_t gid[16])
 	return 0;
 }
 
-static bool make_objects(struct stack *s, const struct stack_plan *plan)
+static bool make_objects(struct stack *s)
 {
+	const struct stack_plan *p = &s->plan;
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = p->depth, .max_sge = 1 } };
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->foreign_pd = ibv_alloc_pd(s->ctx);
 	if (!s->pd || !s->foreign_pd)
 		return false;
-	s->mr = ibv_reg_mr(s->pd, plan->memory, plan->bytes, (int)plan->rights | IBV_ACCESS_LOCAL_WRITE);
-	s->foreign_mr = ibv_reg_mr(s->foreign_pd, plan->memory, plan->bytes, (int)plan->rights | IBV_ACCESS_LOCAL_WRITE);
-	s->cq = ibv_create_cq(s->ctx, (int)(2 * plan->depth), NULL, NULL, 0);
-	if (!s->mr || !s->foreign_mr || !s->cq)
+	s->mr = ibv_reg_mr(s->pd, p->memory, p->bytes, (int)p->rights | IBV_ACCESS_LOCAL_WRITE);
+	s->foreign_mr = ibv_reg_mr(s->foreign_pd, p->memory, p->bytes, (int)p->rights | IBV_ACCESS_LOCAL_WRITE);
+	s->cq = ibv_create_cq(s->ctx, (int)(2 * p->depth), NULL, NULL, 0);
+	s->srq = p->has_srq ? ibv_create_srq(s->pd, &srq) : NULL;
+	if (!s->mr || !s->foreign_mr || !s->cq || (p->has_srq && !s->srq))
 		return false;
-	struct ibv_qp_init_attr init = { .send_cq = s->cq, .recv_cq = s->cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-		.cap = { .max_send_wr = plan->depth, .max_recv_wr = plan->depth, .max_send_sge = 1, .max_recv_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = s->cq, .recv_cq = s->cq, .qp_type = services[p->service].type, .sq_sig_all = 1, .srq = s->srq,
+		.cap = { .max_send_wr = p->depth, .max_recv_wr = p->depth, .max_send_sge = 1, .max_recv_sge = 1 } };
 	s->qp = ibv_create_qp(s->pd, &init);
 	return s->qp != NULL;
 }
 
 int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_card *card)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = plan->access };
-	s->memory = plan->memory;
-	s->gid_index = plan->gid_index;
-	if (!make_objects(s, plan))
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = plan->access, .qkey = plan->qkey };
+	s->plan = *plan;
+	if (!make_objects(s))
 		return errno ? -errno : -EIO;
-	int err = ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	int err = ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | services[plan->service].init);
 	*card = (struct stack_card){ .qpn = s->qp->qp_num, .rkey = s->mr->rkey, .foreign = s->foreign_mr->rkey };
 	return err ? -err : stack_gid(s, plan->gid_index, card->gid);
 }
@@ -85,6 +102,10 @@ void stack_destroy(struct stack *s)
 {
 	if (s->qp)
 		ibv_destroy_qp(s->qp);
+	if (s->srq)
+		ibv_destroy_srq(s->srq);
+	if (s->ah)
+		ibv_destroy_ah(s->ah);
 	if (s->cq)
 		ibv_destroy_cq(s->cq);
 	if (s->mr)
@@ -106,41 +127,67 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 	return mtu;
 }
 
+static struct ibv_ah_attr way_to(const struct stack *s, const uint8_t gid[16])
+{
+	struct ibv_ah_attr a = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = (uint8_t)s->plan.gid_index, .hop_limit = 64 } };
+	memcpy(a.grh.dgid.raw, gid, 16);
+	return a;
+}
+
 int stack_connect(struct stack *s, const struct stack_path *p)
 {
+	const struct service *service = &services[s->plan.service];
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .path_mtu = mtu_of(p->mtu), .dest_qp_num = p->qpn, .rq_psn = p->psn, .max_dest_rd_atomic = p->max_dest_rd_atomic,
-		.min_rnr_timer = p->min_rnr_timer, .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = (uint8_t)s->gid_index, .hop_limit = 64 } } };
-	memcpy(attr.ah_attr.grh.dgid.raw, p->gid, 16);
-	int err = ibv_modify_qp(s->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+		.min_rnr_timer = p->min_rnr_timer, .ah_attr = way_to(s, p->gid) };
+	int err = ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | service->rtr);
 	if (err)
 		return -err;
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .sq_psn = p->own_psn, .timeout = p->timeout, .retry_cnt = p->retry_cnt, .rnr_retry = p->rnr_retry,
 		.max_rd_atomic = p->max_rd_atomic };
-	return -ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	return -ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | service->rts);
+}
+
+int stack_aim(struct stack *s, const struct stack_aim *aim)
+{
+	struct ibv_ah_attr attr = way_to(s, aim->gid);
+	if (s->ah)
+		ibv_destroy_ah(s->ah);
+	s->aim = *aim;
+	s->ah = ibv_create_ah(s->pd, &attr);
+	return s->ah ? 0 : errno ? -errno : -EIO;
+}
+
+/* What the kind of operation needs: these lie in one union. */
+static void address_wr(const struct stack *s, const struct stack_wr *wr, struct ibv_send_wr *w)
+{
+	if (s->plan.service == STACK_UD) {
+		w->wr.ud.ah = s->ah;
+		w->wr.ud.remote_qpn = s->aim.qpn;
+		w->wr.ud.remote_qkey = s->aim.qkey;
+	} else if (wr->op == STACK_CAS || wr->op == STACK_FADD) {
+		w->wr.atomic.remote_addr = wr->remote_addr;
+		w->wr.atomic.rkey = wr->rkey;
+		w->wr.atomic.compare_add = wr->compare_add;
+		w->wr.atomic.swap = wr->swap;
+	} else {
+		w->wr.rdma.remote_addr = wr->remote_addr;
+		w->wr.rdma.rkey = wr->rkey;
+	}
 }
 
 int stack_post_send(struct stack *s, const struct stack_wr *wr)
 {
-	struct ibv_sge sge = { (uintptr_t)s->memory + wr->at, wr->len, s->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)s->plan.memory + wr->at, wr->len, s->mr->lkey };
 	struct ibv_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len ? 1 : 0, .opcode = opcodes[wr->op], .imm_data = wr->imm }, *bad;
-	if (wr->op == STACK_CAS || wr->op == STACK_FADD) {
-		w.wr.atomic.remote_addr = wr->remote_addr;
-		w.wr.atomic.rkey = wr->rkey;
-		w.wr.atomic.compare_add = wr->compare_add;
-		w.wr.atomic.swap = wr->swap;
-	} else {
-		w.wr.rdma.remote_addr = wr->remote_addr;
-		w.wr.rdma.rkey = wr->rkey;
-	}
+	address_wr(s, wr, &w);
 	return -ibv_post_send(s->qp, &w, &bad);
 }
 
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)s->memory + at, len, s->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)s->plan.memory + at, len, s->mr->lkey };
 	struct ibv_recv_wr w = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
-	return -ibv_post_recv(s->qp, &w, &bad);
+	return -(s->srq ? ibv_post_srq_recv(s->srq, &w, &bad) : ibv_post_recv(s->qp, &w, &bad));
 }
 
 int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
@@ -148,7 +195,7 @@ int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
 	struct ibv_wc w[16];
 	int got = ibv_poll_cq(s->cq, n < 16 ? (int)n : 16, w);
 	for (int i = 0; i < got; i++)
-		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm_data, w[i].wc_flags & IBV_WC_WITH_IMM };
+		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm_data, w[i].src_qp, w[i].wc_flags & IBV_WC_WITH_IMM, w[i].wc_flags & IBV_WC_GRH };
 	return got < 0 ? -EIO : got;
 }
 

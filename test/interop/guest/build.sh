@@ -21,7 +21,7 @@ modules="virtio_pci virtio_net virtio_console crc32_generic crc32_pclmul ib_core
 # There for modprobe.
 modules_more="nf_tables nft_numgen ifb act_mirred sch_ingress sch_netem cls_matchall cls_flower"
 # What of ours runs in it: source files that are one program each.
-ends=("$here/../peer.c" "$here/../stack_verbs.c" "$top/app/perf/pattern.c")
+ends=("$here/../peer.c" "$here/../peer_memory.c" "$here/../stack_verbs.c" "$top/app/perf/pattern.c")
 includes=(-I"$here/.." -I"$top/app/perf")
 
 apt-cache show "$meta" >/dev/null 2>&1 || apt-get update -qq

@@ -11,6 +11,7 @@
 
 #define FRAMES_MAX 4096u
 #define RULES_MAX 4u
+#define QPN_MAD 1u
 
 /* What was dropped before a side saw it. */
 struct drop_rule {
@@ -94,11 +95,20 @@ static const struct packet *find_opposite(const struct golden *g, const struct p
 	return NULL;
 }
 
-static const char *add_frame(struct golden *g, const struct pcap_frame *from, uint64_t start_ns)
+/* A NIC put the time into the source address: others, that follow from the hosts'. */
+static void make_macs(uint8_t *frame, const struct packet *p)
+{
+	memcpy(frame, (uint8_t[2]){ 2, 0 }, 2);
+	memcpy(frame + 2, p->dst.b + 12, 4);
+	memcpy(frame + 6, (uint8_t[2]){ 2, 0 }, 2);
+	memcpy(frame + 8, p->src.b + 12, 4);
+}
+
+static const char *add_frame(struct golden *g, const struct pcap_frame *from, uint64_t start_ns, unsigned services)
 {
 	struct golden_frame *f = &g->frame[g->frames];
 	struct packet p;
-	if (packet_parse(&p, from->bytes, from->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || p.op->service != SERVICE_RC)
+	if (packet_parse(&p, from->bytes, from->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || !(services & 1u << p.op->service) || p.dqpn == QPN_MAD || p.is_multicast)
 		return NULL;
 	if (!packet_is_icrc_ok(&p))
 		return "has packets with a wrong ICRC";
@@ -108,6 +118,8 @@ static const char *add_frame(struct golden *g, const struct pcap_frame *from, ui
 		return "is too long";
 	*f = (struct golden_frame){ .bytes = malloc(from->len), .len = from->len, .time_ns = from->time_ns - start_ns };
 	memcpy(f->bytes, from->bytes, from->len);
+	if (strstr(g->path, "/derived/"))
+		make_macs(f->bytes, &p);
 	packet_parse(&f->p, f->bytes, f->len, VLAN_NONE, NULL);
 	g->frames++;
 	return NULL;
@@ -127,7 +139,7 @@ static uint32_t find_mtu(const struct golden *g)
 	return mtu;
 }
 
-const char *golden_load(struct golden *g, const char *path)
+const char *golden_load(struct golden *g, const char *path, unsigned services)
 {
 	struct pcap_file file;
 	struct pcap_frame frame;
@@ -139,10 +151,10 @@ const char *golden_load(struct golden *g, const char *path)
 	while (!why && pcap_file_next(&file, &frame)) {
 		start_ns = start_ns ? start_ns : frame.time_ns;
 		if (file.link_type == PCAP_ETHERNET)
-			why = add_frame(g, &frame, start_ns);
+			why = add_frame(g, &frame, start_ns, services);
 	}
 	pcap_file_close(&file);
-	return why ? why : g->frames ? NULL : "has no RC packets";
+	return why ? why : g->frames ? NULL : "has no such packets";
 }
 
 /* The first frame of connection number `index`. */
@@ -178,6 +190,32 @@ bool golden_pick(struct golden *g, const struct golden *all, unsigned index)
 	}
 	g->mtu = find_mtu(g);
 	mark_lost(g, all->path);
+	return true;
+}
+
+/* The first frame of flow number `index`. */
+static const struct packet *find_flow(const struct golden *all, unsigned index)
+{
+	for (unsigned i = 0; i < all->frames; i++) {
+		bool is_first = true;
+		for (unsigned k = 0; k < i && is_first; k++)
+			is_first = !is_same_flow(&all->frame[k].p, &all->frame[i].p);
+		if (is_first && !index--)
+			return &all->frame[i].p;
+	}
+	return NULL;
+}
+
+bool golden_pick_flow(struct golden *g, const struct golden *all, unsigned index)
+{
+	const struct packet *first = find_flow(all, index);
+	if (!first)
+		return false;
+	*g = (struct golden){ .frame = calloc(all->frames, sizeof(*g->frame)), .is_borrowed = true, .path = all->path };
+	for (unsigned i = 0; i < all->frames; i++)
+		if (is_same_flow(&all->frame[i].p, first))
+			g->frame[g->frames++] = all->frame[i];
+	g->mtu = find_mtu(g);
 	return true;
 }
 
@@ -295,6 +333,8 @@ static uint8_t free_mask(const struct part *part, uint32_t at, const struct pack
 		return 0x80; /* AckReq within a message */
 	if (part->base == BASE_EXTENSIONS && part->name[0] == 'e' && at == 0 && op->flags & OPCODE_AETH && !(theirs->aeth.syndrome & 0xe0))
 		return 0x1f; /* credits of a positive acknowledgement */
+	if (part->base == BASE_EXTENSIONS && part->name[0] == 'e' && at >= 5 && at < 8 && op->flags & OPCODE_DETH)
+		return 0xff; /* the sending QP's number is ours */
 	return 0;
 }
 

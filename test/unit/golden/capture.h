@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Captures of reliable connections between other stacks, as the packets of their two sides. For tests that take the place of one of them. */
+/* Captures of other stacks: the packets of the two sides of a reliable connection, or those of one flow of UC and UD. For tests that take the place of a side. */
 #ifndef UROCE_GOLDEN_CAPTURE_H
 #define UROCE_GOLDEN_CAPTURE_H
 
@@ -27,10 +27,16 @@ struct golden {
 	bool is_wild;     /* not made for tests: may begin in the middle of a connection, and NICs acknowledge what does not ask for it, or several packets at once */
 };
 
-/* Takes the RC packets of a file. NULL, or why it cannot be used. */
-const char *golden_load(struct golden *all, const char *path);
+/* Services, as bits. */
+#define GOLDEN_RELIABLE (1u << SERVICE_RC)
+#define GOLDEN_UNRELIABLE (1u << SERVICE_UC | 1u << SERVICE_UD)
+
+/* Takes the packets of those services; not what goes to QP 1. NULL, or why the file cannot be used. */
+const char *golden_load(struct golden *all, const char *path, unsigned services);
 /* Those of one connection in it; NAME.p1 and NAME.p2 beside the file, where they are, say what was dropped on its way to side 0 and side 1. false: there are fewer. The bytes stay all's. */
 bool golden_pick(struct golden *g, const struct golden *all, unsigned index);
+/* Those to one QP from one address. */
+bool golden_pick_flow(struct golden *g, const struct golden *all, unsigned index);
 void golden_free(struct golden *g);
 /* PSNs that a request takes: responses of a READ, else 1. */
 uint32_t golden_psns(const struct golden *g, const struct packet *p);

@@ -14,38 +14,59 @@
 
 #define START_NS 1000000000ull
 #define RD_ATOMIC 16u
+#define PEER_QPN 0x123u
 
-static void open_core(struct golden_host *h, const struct packet *own)
+struct golden_way golden_way_of(const struct packet *own)
+{
+	return (struct golden_way){ own->smac, own->dmac, own->src, own->dst, own->dqpn, own->tos, own->ttl };
+}
+
+struct golden_way golden_way_back(const struct packet *peers)
+{
+	return (struct golden_way){ peers->dmac, peers->smac, peers->dst, peers->src, PEER_QPN, peers->tos, peers->ttl };
+}
+
+static void open_core(struct golden_host *h, const struct golden_way *way)
 {
 	struct core_config c = { .name = "golden", .addr.mode = ADDR_OWN, .max_frame = 4300, .max_qp = 4, .max_cq = 4, .max_mr = 32, .seed = 1, .hooks = &direct_hooks };
 	struct uroce_open_attr attr = { .log_level = 1 };
 	uint32_t index;
-	memcpy(c.addr.mac, own->smac, 6);
+	memcpy(c.addr.mac, way->mac, 6);
 	assert_int_equal(core_new(&h->core, &c, h->now), 0);
-	assert_int_equal(addr_gid_add(core_addr(h->core), &own->src, VLAN_NONE, gid_is_ip4(&own->src) ? 8 : 16, &index), 0);
-	assert_int_equal(addr_learn(core_addr(h->core), &own->dst, VLAN_NONE, own->dmac, true, h->now), 0);
+	assert_int_equal(addr_gid_add(core_addr(h->core), &way->gid, VLAN_NONE, gid_is_ip4(&way->gid) ? 8 : 16, &index), 0);
+	assert_int_equal(addr_learn(core_addr(h->core), &way->peer, VLAN_NONE, way->peer_mac, true, h->now), 0);
 	assert_int_equal(direct_session_open(h->core, &h->now, &attr, &h->ctx), 0);
 }
 
-static void connect_qp(struct golden_host *h, const struct golden *g, const struct packet *own, uint32_t sq_psn, uint32_t rq_psn, uint8_t rnr_timer)
+/* What is said of a QP beyond the defaults, by service. */
+static const uint32_t masks[] = {
+	[UROCE_RC] = UROCE_QP_PATH_MTU | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER | UROCE_QP_AV,
+	[UROCE_UC] = UROCE_QP_PATH_MTU | UROCE_QP_AV,
+	[UROCE_UD] = UROCE_QP_QKEY,
+};
+
+static void connect_qp(struct golden_host *h, const struct golden *g, const struct golden_way *way, const struct golden_qp *qp)
 {
-	struct uroce_endpoint local, remote = { .qpn = own->dqpn, .psn = rq_psn, .mtu = g->mtu, .rd_atomic = RD_ATOMIC };
-	struct uroce_qp_attr a = { .path_mtu = g->mtu, .max_dest_rd_atomic = RD_ATOMIC, .min_rnr_timer = rnr_timer, .av = { .traffic_class = own->tos, .hop_limit = own->ttl } };
+	struct uroce_endpoint local, remote = { .qpn = way->peer_qpn, .psn = qp->rq_psn, .mtu = g->mtu, .rd_atomic = RD_ATOMIC };
+	struct uroce_qp_attr a = { .path_mtu = g->mtu, .max_dest_rd_atomic = RD_ATOMIC, .min_rnr_timer = qp->rnr_timer, .qkey = qp->qkey, .av = { .traffic_class = way->traffic_class, .hop_limit = way->hop_limit } };
 	assert_int_equal(uroce_qp_endpoint(h->qp, 0, &local), 0);
-	local.psn = sq_psn;
-	memcpy(remote.gid.raw, own->dst.b, 16);
-	assert_int_equal(uroce_qp_connect(h->qp, &local, &remote, &a, UROCE_QP_PATH_MTU | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER | UROCE_QP_AV), 0);
+	local.psn = qp->sq_psn;
+	memcpy(remote.gid.raw, way->peer.b, 16);
+	assert_int_equal(uroce_qp_connect(h->qp, &local, &remote, &a, masks[qp->service]), 0);
+	a.av.dgid = remote.gid;
+	if (qp->service == UROCE_UD)
+		assert_int_equal(uroce_ah_create(h->pd, &a.av, &h->ah), 0);
 }
 
-void golden_host_open(struct golden_host *h, const struct golden *g, const struct packet *own, uint32_t sq_psn, uint32_t rq_psn, uint8_t rnr_timer)
+void golden_host_open(struct golden_host *h, const struct golden *g, const struct golden_way *way, const struct golden_qp *qp)
 {
 	*h = (struct golden_host){ .now = START_NS, .start = START_NS };
-	open_core(h, own);
+	open_core(h, way);
 	assert_int_equal(uroce_pd_create(h->ctx, &h->pd), 0);
 	assert_int_equal(uroce_cq_create(h->ctx, 4 * GOLDEN_WRS, NULL, NULL, &h->cq), 0);
-	struct uroce_qp_init init = { .send_cq = h->cq, .recv_cq = h->cq, .cap = { GOLDEN_WRS, GOLDEN_WRS, 1, 1, 0 } };
+	struct uroce_qp_init init = { .service = qp->service, .send_cq = h->cq, .recv_cq = h->cq, .cap = { GOLDEN_WRS, GOLDEN_WRS, 1, 1, 0 } };
 	assert_int_equal(uroce_qp_create(h->pd, &init, &h->qp), 0);
-	connect_qp(h, g, own, sq_psn, rq_psn, rnr_timer);
+	connect_qp(h, g, way, qp);
 }
 
 void golden_host_close(struct golden_host *h)

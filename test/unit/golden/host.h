@@ -25,13 +25,31 @@ struct golden_host {
 	struct uroce_pd *pd;
 	struct uroce_cq *cq;
 	struct uroce_qp *qp;
+	struct uroce_ah *ah; /* UD: to the peer */
 	struct golden_region region[GOLDEN_REGIONS];
 	unsigned regions;
 	uint8_t frame[GOLDEN_FRAME_BYTES]; /* pulled last */
 };
 
-/* In the place of who sent `own`, with its addresses, traffic class and hop limit. psn: first ones that it sends and expects; rnr_timer: the code of its RNR NAKs. */
-void golden_host_open(struct golden_host *h, const struct golden *g, const struct packet *own, uint32_t sq_psn, uint32_t rq_psn, uint8_t rnr_timer);
+/* Whose place is taken, and who its peer is. */
+struct golden_way {
+	const uint8_t *mac, *peer_mac;
+	struct gid gid, peer;
+	uint32_t peer_qpn;
+	uint8_t traffic_class, hop_limit;
+};
+/* Of who sent a packet; of who it was sent to, which knows no QPN of its peer's. */
+struct golden_way golden_way_of(const struct packet *own);
+struct golden_way golden_way_back(const struct packet *peers);
+
+struct golden_qp {
+	enum uroce_service service;
+	uint32_t sq_psn, rq_psn; /* first ones that it sends and expects */
+	uint8_t rnr_timer;       /* the code of its RNR NAKs */
+	uint32_t qkey;           /* UD */
+};
+
+void golden_host_open(struct golden_host *h, const struct golden *g, const struct golden_way *way, const struct golden_qp *qp);
 void golden_host_close(struct golden_host *h);
 /* Memory that a peer, or a WR, names from va on. */
 struct golden_region *golden_host_region(struct golden_host *h, uint32_t captured_rkey, uint64_t va, uint64_t len);

@@ -57,27 +57,20 @@ static bool is_refused(const struct golden *g, unsigned responder, struct psn ps
 	return false;
 }
 
-struct range {
-	uint32_t rkey;
-	uint64_t va, len;
-};
-
-/* What a request names of the responder's memory; false: nothing. */
-static bool get_range(const struct packet *p, struct range *r)
+bool golden_get_range(const struct packet *p, struct golden_range *r)
 {
-	*r = p->op->flags & OPCODE_RETH ? (struct range){ p->reth.rkey, p->reth.va, p->reth.len } : (struct range){ p->atomic.rkey, p->atomic.va, 8 };
+	*r = p->op->flags & OPCODE_RETH ? (struct golden_range){ p->reth.rkey, p->reth.va, p->reth.len } : (struct golden_range){ p->atomic.rkey, p->atomic.va, 8 };
 	return p->op->flags & (OPCODE_RETH | OPCODE_ATOMIC);
 }
 
-/* A region for each key that requests were granted, as far as they reach. */
-static void register_regions(struct golden_host *h, const struct golden *g, unsigned requester)
+void golden_register_regions(struct golden_host *h, const struct golden *g, unsigned requester)
 {
 	struct golden_region plan[GOLDEN_REGIONS];
 	unsigned n = 0, k;
-	struct range r;
+	struct golden_range r;
 	for (unsigned i = 0; i < g->frames; i++) {
 		const struct golden_frame *f = &g->frame[i];
-		if (!golden_is_request(f, requester) || !get_range(&f->p, &r) || is_refused(g, !requester, f->p.psn))
+		if (!golden_is_request(f, requester) || !golden_get_range(&f->p, &r) || is_refused(g, !requester, f->p.psn))
 			continue;
 		for (k = 0; k < n && plan[k].captured_rkey != r.rkey; k++)
 			;
@@ -92,7 +85,7 @@ static void register_regions(struct golden_host *h, const struct golden *g, unsi
 		golden_host_region(h, plan[k].captured_rkey, plan[k].va, plan[k].len);
 }
 
-static struct golden_region *find_region(struct golden_host *h, uint32_t captured_rkey)
+struct golden_region *golden_find_region(struct golden_host *h, uint32_t captured_rkey)
 {
 	for (unsigned i = 0; i < h->regions; i++)
 		if (h->region[i].captured_rkey == captured_rkey)
@@ -104,8 +97,8 @@ static struct golden_region *find_region(struct golden_host *h, uint32_t capture
 static void prepare_memory(struct golden_host *h, const struct golden *g, unsigned frame)
 {
 	const struct packet *q = &g->frame[frame].p;
-	struct range range;
-	struct golden_region *r = get_range(q, &range) ? find_region(h, range.rkey) : NULL;
+	struct golden_range range;
+	struct golden_region *r = golden_get_range(q, &range) ? golden_find_region(h, range.rkey) : NULL;
 	if (!r || !(q->op->message == MESSAGE_READ_REQUEST || q->op->flags & OPCODE_ATOMIC))
 		return;
 	for (unsigned i = frame + 1; i < g->frames; i++) {
@@ -172,14 +165,14 @@ static void answer_request(struct golden_host *h, struct log_of_sent *l, const s
 	const struct golden_frame *f = &g->frame[i];
 	struct golden_region *r;
 	uint8_t frame[GOLDEN_FRAME_BYTES];
-	struct range range;
+	struct golden_range range;
 	uint32_t len;
 	h->now = h->start + f->time_ns;
 	prepare_memory(h, g, i);
 	memcpy(frame, f->bytes, f->len);
 	golden_set_qpn(frame, &f->p, uroce_qp_num(h->qp));
-	if (get_range(&f->p, &range)) {
-		r = find_region(h, range.rkey);
+	if (golden_get_range(&f->p, &range)) {
+		r = golden_find_region(h, range.rkey);
 		golden_set_rkey(frame, &f->p, r && !is_refused(g, !f->side, f->p.psn) ? uroce_mr_rkey(r->mr) : 0x5a5a5a5a);
 	}
 	if (g->is_wild)
@@ -227,6 +220,15 @@ static const struct packet *next_sent(const struct log_of_sent *l, unsigned *k, 
 	return *k < l->n ? &l->s[(*k)++].p : NULL;
 }
 
+/* Whether the capture has the packet that an ACK is for. */
+static bool is_requested(const struct golden *g, unsigned requester, struct psn psn)
+{
+	for (unsigned i = 0; i < g->frames; i++)
+		if (golden_is_request(&g->frame[i], requester) && psn_is_equal(g->frame[i].p.psn, psn))
+			return true;
+	return false;
+}
+
 static void compare_answers(const struct golden *g, unsigned requester, const struct log_of_sent *l, struct golden_tally *t)
 {
 	unsigned other = 0, ack = 0;
@@ -238,7 +240,7 @@ static void compare_answers(const struct golden *g, unsigned requester, const st
 			continue;
 		bool is_extra = before && is_rnr(before) && golden_is_nak(theirs, 0x60) && psn_is_equal(before->psn, theirs->psn);
 		before = theirs;
-		if (is_extra)
+		if (is_extra || (g->is_wild && golden_is_ack(theirs) && !is_requested(g, requester, theirs->psn)))
 			continue;
 		if (golden_is_ack(theirs)) {
 			do
@@ -273,8 +275,9 @@ void golden_replace_responder(const struct golden *g, unsigned responder, struct
 		return;
 	golden_place.side = responder;
 	drop_log(&l); /* of a test that failed */
-	golden_host_open(&h, g, &g->frame[answer].p, 0, g->frame[first].p.psn.v, rnr < 0 ? RNR_CODE_DEFAULT : g->frame[rnr].p.aeth.syndrome & 0x1f);
-	register_regions(&h, g, !responder);
+	struct golden_way way = golden_way_of(&g->frame[answer].p);
+	golden_host_open(&h, g, &way, &(struct golden_qp){ UROCE_RC, .rq_psn = g->frame[first].p.psn.v, .rnr_timer = rnr < 0 ? RNR_CODE_DEFAULT : g->frame[rnr].p.aeth.syndrome & 0x1f });
+	golden_register_regions(&h, g, !responder);
 	for (unsigned i = 0; i < g->frames; i++) {
 		if (!golden_is_request(&g->frame[i], !responder) || g->frame[i].is_lost)
 			continue;
