@@ -12,7 +12,7 @@ GUEST_DROP = ("nft add table inet lossy; nft 'add chain inet lossy in { type fil
               "nft add rule inet lossy in udp dport 4791 numgen random mod 100 0 counter drop")
 GUEST_DROP_END = 'nft list table inet lossy; nft delete table inet lossy'
 # Everything for rxe goes through a queue of netem's on its way in. "reorder" is netem's share of packets that overtake the delay.
-GUEST_NETEM = ('ip link show ifb0 >/dev/null 2>&1 || ip link add ifb0 type ifb; ip link set ifb0 up; tc qdisc add dev eth0 handle ffff: ingress; '
+GUEST_NETEM = ('ip link show ifb0 >/dev/null 2>&1 || ip link add ifb0 type ifb; sysctl -qw net.ipv6.conf.ifb0.disable_ipv6=1; ip link set ifb0 up; tc qdisc add dev eth0 handle ffff: ingress; '
                'tc filter add dev eth0 parent ffff: protocol ip flower ip_proto udp dst_port 4791 action mirred egress redirect dev ifb0; '
                'tc qdisc add dev ifb0 root netem limit 10000 ')
 GUEST_NETEM_END = 'tc -s qdisc show dev ifb0; tc qdisc del dev eth0 ingress; tc qdisc del dev ifb0 root'
