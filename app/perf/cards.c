@@ -85,19 +85,20 @@ static int each(struct end *e, uint32_t cards, int (*one)(struct end *e, uint32_
 	return err;
 }
 
-int cards_exchange(struct end *e, uint32_t cards)
+int cards_exchange(struct end *e, bool is_client, uint32_t cards)
 {
 	char done[5] = "done";
-	int err = e->is_client ? each(e, cards, put_card) : 0;
+	int err = is_client ? each(e, cards, put_card) : 0;
 	if (!err)
 		err = each(e, cards, get_card);
-	if (!err && e->is_client)
+	if (!err && is_client)
 		err = put_text(e, done, sizeof(done));
 	if (!err)
 		err = end_join(e);
-	if (!err && !e->is_client)
+	if (!err && !is_client)
 		err = each(e, cards, put_card);
-	if (!err && !e->is_client)
+	if (!err && !is_client)
 		err = get_text(e, done, sizeof(done));
+	exchange_close(e->exchange); /* as those programs do */
 	return err;
 }

@@ -5,7 +5,7 @@
 
 #include "end.h"
 
-/* Shows ours, sees the peer's and connects to it. cards: of each end, those of QPs it does not have too. 0 or -EIO with e->error. */
-int cards_exchange(struct end *e, uint32_t cards);
+/* Shows ours, sees the peer's and connects to it; closes the exchange. cards: of each end, those of QPs it does not have too. 0 or -EIO with e->error. */
+int cards_exchange(struct end *e, bool is_client, uint32_t cards);
 
 #endif

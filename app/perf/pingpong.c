@@ -29,7 +29,7 @@ struct player {
 struct pingpong {
 	struct end e;
 	const struct program *program;
-	bool is_verify;
+	bool is_client, is_verify;
 	uint64_t sent, came, owed, outstanding; /* of all QPs */
 	struct player *player; /* [qps] */
 };
@@ -79,7 +79,7 @@ static int send_message(struct pingpong *p, uint32_t q)
 static int look_at(struct pingpong *p, const uint8_t *data)
 {
 	struct end *e = &p->e;
-	if (!e->is_client && !p->came)
+	if (!p->is_client && !p->came)
 		memcpy(e->memory, data, e->trial.size);
 	else if (memcmp(e->memory, data, e->trial.size))
 		return end_fail(e, "WRONG DATA: message %" PRIu64 " of %" PRIu64 " bytes is not the one before", p->came, e->trial.size);
@@ -127,11 +127,11 @@ static int take_completion(struct pingpong *p, const struct uroce_wc *wc, struct
 
 static int begin(struct pingpong *p)
 {
-	struct end *e = &p->e;
+	const struct trial *t = &p->e.trial;
 	int err = 0;
-	for (uint32_t q = 0; q < e->trial.qps; q++)
-		p->player[q].last = e->memory;
-	for (uint32_t q = 0; q < e->trial.qps && e->is_client && p->sent < e->trial.iters && !err; q++)
+	for (uint32_t q = 0; q < t->qps; q++)
+		p->player[q].last = p->e.memory;
+	for (uint32_t q = 0; q < t->qps && p->is_client && p->sent < t->iters && !err; q++)
 		err = send_message(p, q);
 	return err;
 }
@@ -174,7 +174,7 @@ static int run_game(struct pingpong *p, struct result *r)
 	if (!err)
 		err = post_receives(e);
 	if (!err)
-		err = cards_exchange(e, p->program->cards);
+		err = cards_exchange(e, p->is_client, p->program->cards);
 	if (!err)
 		err = play(p, r);
 	if (!err)
@@ -189,7 +189,7 @@ static bool report_game(struct pingpong *p, const struct role *role, struct resu
 	struct result verified = { .messages = r->messages, .bytes = r->bytes, .seconds = r->seconds }; /* the counters are counted once */
 	const struct result *results[TESTS] = { [TEST_LATENCY] = err ? NULL : r, [TEST_VERIFY] = err || !p->is_verify ? NULL : &verified };
 	struct report report = { .json = role->options->json, .mode = modes[e->device.mode % 3], .port = e->device.name,
-		.cores = { e->is_client ? role->cores : "any", e->is_client ? "any" : role->cores }, .spinning = role->spinning,
+		.cores = { p->is_client ? role->cores : "any", p->is_client ? "any" : role->cores }, .spinning = role->spinning,
 		.mtu = e->trial.mtu ? e->trial.mtu : e->device.active_mtu, .options = role->options };
 	result_add_counters(r, e);
 	report_start(&report);
@@ -207,8 +207,9 @@ int pingpong_run(struct role *role)
 	if (p && players && r) {
 		p->player = players;
 		p->program = program_find(o->service, o->has_srq);
+		p->is_client = o->connect != NULL;
 		p->is_verify = o->is_verify;
-		p->e = (struct end){ .exchange = &role->exchange, .is_client = o->connect != NULL, .trial = { .op = operation_find("send", 4), .service = o->service,
+		p->e = (struct end){ .exchange = &role->exchange, .trial = { .op = operation_find("send", 4), .service = o->service,
 			.has_srq = o->has_srq, .test = TEST_LATENCY, .size = o->sizes[0], .qps = o->qps, .depth = DEPTH, .batch = 1, .inline_bytes = o->inline_bytes,
 			.mtu = o->mtu, .iters = o->iters } };
 		if (!end_open(&p->e, role->device, o->gid_index)) {

@@ -8,7 +8,7 @@ static const struct program programs[] = {
 	{ "ibv_rc_pingpong", UROCE_RC, false, 4096, 1, 1 },
 	{ "ibv_srq_pingpong", UROCE_RC, true, 4096, 16, 256 },
 	{ "ibv_uc_pingpong", UROCE_UC, false, 4096, 1, 1 },
-	{ "ibv_ud_pingpong", UROCE_UD, false, 2048, 1, 1 },
+	{ "ibv_ud_pingpong", UROCE_UD, false, 1024, 1, 1 },
 };
 
 const struct program *program_find(enum uroce_service service, bool has_srq)

@@ -15,7 +15,7 @@ SECONDS = 60
 # Debian's programs: what they are to uroce-perf, and the defaults of both.
 PROGRAMS = {'ibv_rc_pingpong': [], 'ibv_uc_pingpong': ['--service', 'uc'], 'ibv_ud_pingpong': ['--service', 'ud'], 'ibv_srq_pingpong': ['--srq']}
 DEFAULTS = {'size': 4096, 'mtu': 1024, 'iters': 1000, 'qps': 1}
-OWN_DEFAULTS = {'ibv_ud_pingpong': {'size': 2048, 'mtu': None}, 'ibv_srq_pingpong': {'qps': 16}}
+OWN_DEFAULTS = {'ibv_ud_pingpong': {'size': 1024, 'mtu': None}, 'ibv_srq_pingpong': {'qps': 16}}
 OPTIONS = {'size': ('-s', '--sizes'), 'mtu': ('-m', '--mtu'), 'iters': ('-n', '--iters'), 'qps': ('-q', '--qps')}
 
 

@@ -264,7 +264,7 @@ if make_hosts >/dev/null 2>&1; then
 	pingpong "$two, ping-pong" "row['service'] == 'rc' and row['size'] == 4096" --device "inline:$port"
 	pingpong "$two, ping-pong, losing" "row['size'] == 4096" --device "embedded:$port" --fault drop:1%
 	pingpong "$two, ping-pong of unreliable connections" "row['service'] == 'uc' and row['size'] == 4096" --service uc --device "inline:$port"
-	pingpong "$two, ping-pong of datagrams" "row['service'] == 'ud' and row['size'] == 2048" --service ud --device "inline:$port"
+	pingpong "$two, ping-pong of datagrams" "row['service'] == 'ud' and row['size'] == 1024" --service ud --device "inline:$port"
 	pingpong "$two, ping-pong of many QPs with one SRQ" "row['srq'] and row['qps'] == 16 and row['size'] == 4096" --srq --device "inline:$port"
 	pingpong "$two, ping-pong of many QPs with one SRQ, losing" "row['qps'] == 100 and row['size'] == 5000" --srq --qps 100 --sizes 5000 --device "embedded:$port" --fault drop:1%
 	mismatch "$two, ping-pong of more QPs than the other has" "the peer has more than 16 QPs" --srq --qps 17

@@ -118,7 +118,7 @@ static void test_pingpong(void **state)
 		{ "", "ibv_rc_pingpong", 4096, 1, 1024, 1 },
 		{ "--service rc", "ibv_rc_pingpong", 4096, 1, 1024, 1 },
 		{ "--service uc", "ibv_uc_pingpong", 4096, 1, 1024, 1 },
-		{ "--service ud", "ibv_ud_pingpong", 2048, 1, 0, 1 },
+		{ "--service ud", "ibv_ud_pingpong", 1024, 1, 0, 1 },
 		{ "--srq", "ibv_srq_pingpong", 4096, 16, 1024, 256 },
 		{ "--srq --qps 256 --sizes 1 --mtu 256", "ibv_srq_pingpong", 1, 256, 256, 256 },
 		{ "--service uc --sizes 0 --mtu 4096", "ibv_uc_pingpong", 0, 1, 4096, 1 },

@@ -15,7 +15,7 @@ cache=$(cd "$cache" && pwd)
 packages="busybox-static dash iproute2 libbpf1 libelf1 libmnl0 libcap2 libbsd0 libmd0 libselinux1 libpcre2-8-0 zlib1g libxtables12 libtirpc3 libdb5.3
  ibverbs-utils ibverbs-providers libibverbs1 libnl-3-200 libnl-route-3-200 libc6 libgcc-s1 kmod liblzma5 libzstd1 libssl3 nftables libnftables1 libnftnl11 libjansson4
  libgmp10 libedit2 libtinfo6 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libcom-err2 libkrb5support0 libkeyutils1"
-programs="ibv_devinfo ibv_rc_pingpong ip tc rdma kmod nft"
+programs="ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ip tc rdma kmod nft"
 # Loaded at boot; rxe asks the crypto API for crc32 by name.
 modules="virtio_pci virtio_net virtio_console crc32_generic crc32_pclmul ib_core ib_uverbs rdma_rxe"
 # There for modprobe.
