@@ -37,6 +37,7 @@ enum abi_msg {
 	ABI_ALLOC_MR,   /* for REG_MR: a key without memory */
 	ABI_CREATE_MW,
 	ABI_DESTROY_MW,
+	ABI_MODIFY_CQ,
 	ABI_MSG_COUNT
 };
 
@@ -80,6 +81,12 @@ enum abi_srq_attr_mask { ABI_SRQ_MAX_WR = 1 << 0, ABI_SRQ_LIMIT = 1 << 1, ABI_SR
 /* Values are those of enum ibv_mw_type and of enum ibv_rereg_mr_flags. */
 enum abi_mw_type { ABI_MW_TYPE_1 = 1, ABI_MW_TYPE_2 = 2 };
 enum abi_rereg_mask { ABI_REREG_MEMORY = 1 << 0, ABI_REREG_PD = 1 << 1, ABI_REREG_ACCESS = 1 << 2 };
+
+/* A CQ is resized in two requests. ENTRIES answers the place of new slots, which the client makes empty for the indices from its head on; SWITCH makes the engine go on in them, and the client then moves the CQEs that it
+ * has not taken to the places of the same indices. Its control block stays where it is. MODERATION: count and period. */
+enum abi_cq_attr_mask { ABI_CQ_ENTRIES = 1 << 0, ABI_CQ_SWITCH = 1 << 1, ABI_CQ_MODERATION = 1 << 2 };
+#define ABI_CQ_COUNT_MAX 65535u
+#define ABI_CQ_PERIOD_MAX_US 65535u
 
 struct abi_av {
 	uint8_t dgid[16];
@@ -218,6 +225,14 @@ struct abi_req {
 			uint32_t max_wr;
 			uint32_t limit; /* 0: no event */
 		} modify_srq;
+		struct {
+			uint32_t cq;
+			uint32_t mask; /* enum abi_cq_attr_mask */
+			uint32_t entries;
+			uint32_t count;     /* an armed CQ's event waits for so many CQEs, 0 and 1: for none; */
+			uint32_t period_us; /* but no longer than this */
+			uint32_t reserved;
+		} modify_cq;
 	};
 };
 
@@ -246,7 +261,7 @@ struct abi_rep {
 			int32_t fd; /* embedded: the reading end in this process; served: -1 and the fd comes along */
 		} channel;
 		struct {
-			struct abi_ring_place ring;
+			struct abi_ring_place ring; /* MODIFY_CQ: the slots, those in use or with ENTRIES the new ones; it tells of no control block */
 			uint32_t entries;
 			uint32_t reserved;
 		} cq;
@@ -299,6 +314,7 @@ enum abi_event {
 	ABI_EVENT_SRQ_LIMIT_REACHED = 15,
 	ABI_EVENT_QP_LAST_WQE_REACHED = 16,
 	ABI_EVENT_GID_CHANGE = 18,
+	ABI_EVENT_TYPES
 };
 
 #endif

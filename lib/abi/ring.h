@@ -4,7 +4,7 @@
  *
  *            line 0 (written by the client)     line 1 (written by the engine)
  *   SQ, RQ   tail: WQEs posted                  head: slots free again; looking
- *   CQ       head: CQEs taken; arm word         tail: CQEs written (a client needs it only when the engine is gone: a CQE carries its phase)
+ *   CQ       head: CQEs taken; arm word         tail: CQEs written (a client needs it only when the engine is gone: a CQE carries its phase); resizes
  *
  * Nobody trusts the other side's line: an index is read once, bounded, and used.
  *
@@ -25,6 +25,7 @@ struct abi_ring {
 	_Atomic uint32_t arm;                                    /* CQ: enum abi_arm, set by the client, taken by the engine with an exchange */
 	_Alignas(ABI_CACHE_LINE) _Atomic uint32_t engine_index;  /* SQ, RQ: head; CQ: tail */
 	_Atomic uint32_t looking;                                /* SQ, RQ: 1 while the engine looks by itself: no doorbell is needed */
+	_Atomic uint32_t resizes;                                /* CQ: how often the engine has gone on in other slots (ABI_CQ_SWITCH), so that a client knows it of an engine that died meanwhile */
 };
 _Static_assert(sizeof(struct abi_ring) == 128, "layout");
 

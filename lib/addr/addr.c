@@ -68,11 +68,24 @@ void addr_free(struct addr *a)
 
 /* ---- GIDs and routes ---- */
 
+void addr_watch_gids(struct addr *a, void (*on_changed)(void *arg), void *arg)
+{
+	a->on_gids_changed = on_changed;
+	a->on_gids_changed_arg = arg;
+}
+
+static void on_gids_changed(struct addr *a)
+{
+	ah_route_all(a);
+	if (a->on_gids_changed)
+		a->on_gids_changed(a->on_gids_changed_arg);
+}
+
 int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index)
 {
 	int err = gid_table_add(&a->gids, gid, vlan, prefix_len, index);
 	if (!err)
-		ah_route_all(a);
+		on_gids_changed(a);
 	return err;
 }
 
@@ -80,7 +93,7 @@ int addr_gid_remove(struct addr *a, uint32_t index)
 {
 	int err = gid_table_remove(&a->gids, index);
 	if (!err)
-		ah_route_all(a);
+		on_gids_changed(a);
 	return err;
 }
 

@@ -46,6 +46,8 @@ int addr_gid_remove(struct addr *a, uint32_t index);
 /* false when the slot is empty or its GID was removed. */
 bool addr_gid_get(const struct addr *a, uint32_t index, struct gid *gid, uint16_t *vlan);
 uint32_t addr_gid_slots(const struct addr *a);
+/* on_changed is called after each GID that is added or removed. */
+void addr_watch_gids(struct addr *a, void (*on_changed)(void *arg), void *arg);
 /* Whether a packet to gid on vlan is for us; a removed GID is ours while an AH holds it. Hot path: called for each packet. */
 bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
 

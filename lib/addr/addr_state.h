@@ -26,6 +26,8 @@ struct addr {
 	uint32_t reply_head, reply_count;
 	bool is_question_next;     /* replies and questions take turns */
 	struct addr_stats stats;
+	void (*on_gids_changed)(void *arg); /* or NULL */
+	void *on_gids_changed_arg;
 };
 
 /* ah.c: addresses or routes have changed. */

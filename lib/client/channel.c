@@ -4,14 +4,25 @@
  * Invariant: an event is handed out only while its object is in the table of live objects, and is counted as delivered
  * before the lock of that table is let go. */
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "client.h"
 
-/* One record, whole. 0, or -errno; -ENODEV: the writing end is gone, and the engine with it. */
-static int read_record(int fd, void *record, size_t size)
+/* A daemon that hangs keeps its end of the pipe, and nothing would come through it. */
+static bool is_over(const struct uroce_context *ctx, int fd)
 {
-	ssize_t got = read(fd, record, size);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return engine_is_dead(ctx->page, ctx->life) && poll(&p, 1, 0) == 0;
+}
+
+/* One record, whole. 0, or -errno; -ENODEV: the writing end is gone, and the engine with it. */
+static int read_record(const struct uroce_context *ctx, int fd, void *record, size_t size)
+{
+	ssize_t got;
+	if (is_over(ctx, fd))
+		return -ENODEV;
+	got = read(fd, record, size);
 	if (got < 0)
 		return -errno;
 	if (!got)
@@ -83,7 +94,7 @@ int uroce_channel_get_event(struct uroce_channel *ch, struct uroce_cq **cq)
 	uint64_t cookie;
 	int err;
 	do {
-		err = read_record(ch->fd, &cookie, sizeof(cookie));
+		err = read_record(ch->o.ctx, ch->fd, &cookie, sizeof(cookie));
 		if (err)
 			return err;
 		*cq = deliver(ch, cookie);
@@ -129,7 +140,7 @@ static bool resolve(struct uroce_context *ctx, const struct abi_async_event *rec
 		return false;
 	*event = (struct uroce_async_event){ .type = (enum uroce_event_type)record->type };
 	if (event_kinds[i].of == OF_DEVICE)
-		return true;
+		return record->type != ABI_EVENT_DEVICE_FATAL || !atomic_exchange(&ctx->is_death_told, true);
 	pthread_mutex_lock(&ctx->events);
 	if (event_kinds[i].of == OF_CQ)
 		event->cq = (struct uroce_cq *)object_deliver(ctx, OBJECT_CQ, record->cookie);
@@ -150,6 +161,15 @@ int uroce_async_fd(const struct uroce_context *ctx)
 	return ctx->ops->async_fd ? ctx->ops->async_fd(ctx->session) : -EOPNOTSUPP;
 }
 
+/* Whoever has died writes no event of it: one is made here, for one reader. */
+static int tell_of_death(struct uroce_context *ctx, struct uroce_async_event *event)
+{
+	if (atomic_exchange(&ctx->is_death_told, true))
+		return -ENODEV;
+	*event = (struct uroce_async_event){ .type = UROCE_EVENT_DEVICE_FATAL };
+	return 0;
+}
+
 int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *event)
 {
 	struct abi_async_event record;
@@ -158,7 +178,9 @@ int uroce_async_get_event(struct uroce_context *ctx, struct uroce_async_event *e
 	if (fd < 0)
 		return fd;
 	do {
-		err = read_record(fd, &record, sizeof(record));
+		err = read_record(ctx, fd, &record, sizeof(record));
+		if (err == -ENODEV)
+			return tell_of_death(ctx, event);
 		if (err)
 			return err;
 	} while (!resolve(ctx, &record, event));

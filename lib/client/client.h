@@ -76,6 +76,7 @@ struct uroce_context {
 	pthread_cond_t acked;
 	struct object *objects;
 	uint64_t last_cookie;
+	_Atomic bool is_death_told; /* as an event */
 };
 
 struct uroce_pd {
@@ -125,6 +126,7 @@ struct uroce_cq {
 	struct uroce_channel *channel;
 	void *user;
 	uint32_t refs; /* QPs, twice when both queues of one use it */
+	uint32_t entries; /* what it was granted */
 	struct cq_queue *queues;   /* utlist; under `events` of the context */
 	struct cq_queue *flushing; /* where the next poll goes on, NULL: at the beginning */
 	struct abi_cqe closed;     /* what is polled instead of the ring when the engine is gone: never there */
@@ -215,7 +217,9 @@ int context_call_handle(struct uroce_context *ctx, enum abi_msg type, uint32_t h
 int context_query_device(struct uroce_context *ctx, struct abi_device *device);
 /* The address of a range of an arena. -EPROTO with a log line when it does not lie in there. */
 int context_region(struct uroce_context *ctx, uint32_t arena, uint64_t offset, uint64_t bytes, void **out);
-/* The control block and slots of a ring that the engine made. slot_bytes: what is needed at least. */
+/* The slots of a ring that the engine made. slot_bytes: what is needed at least. -EPROTO with a log line. */
+int context_slots(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, void **slots);
+/* The same, and its control block. */
 int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring,
 	void **slots);
 
@@ -249,6 +253,14 @@ void flush_remove(struct uroce_qp *qp);
 void flush_begin(struct uroce_cq *cq, const struct abi_cqe *last);
 /* After it: up to n (not 0) flushed WRs, or -ENODEV. */
 int flush_take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n);
+/* completion.c: the phase of a CQE in a ring of so many slots: 1 in even passes over it, 0 in odd ones; the 32-bit index wraps
+ * after an even number of passes. */
+static inline uint32_t completion_phase(uint32_t slots, uint32_t index)
+{
+	return !(index & slots);
+}
+/* completion.c: makes slots seem not written yet, from this index on. */
+void completion_clear(struct abi_cqe *cqes, uint32_t slots, uint32_t head);
 /* completion.c: whether the CQE with this index was written; slots that were never written seem to hold one of QP 0. */
 bool completion_is_there(const struct uroce_cq *cq, uint32_t index);
 /* completion.c: forgets the CQEs of a QP that are there and not polled yet. */

@@ -9,21 +9,15 @@
 
 #define CQE_PURGED UINT32_MAX /* in qpn: of a QP that is gone. No QPN has more than 24 bits. */
 
-/* 1 in even passes over the ring, 0 in odd ones; the 32-bit index wraps after an even number of passes. */
-static inline uint32_t get_phase(const struct uroce_cq *cq, uint32_t index)
-{
-	return !(index & cq->slots);
-}
-
 /* ---- creation ---- */
 
 /* The memory may have been another ring's. The engine leaves it to us, who alone depend on it: clearing a large ring takes time. */
-static void clear_slots(struct uroce_cq *cq)
+void completion_clear(struct abi_cqe *cqes, uint32_t slots, uint32_t head)
 {
-	for (uint32_t i = 0; i < cq->slots; i++) {
-		struct abi_cqe *e = &cq->cqes[(cq->head + i) & (cq->slots - 1)];
+	for (uint32_t i = head; i != head + slots; i++) {
+		struct abi_cqe *e = &cqes[i & (slots - 1)];
 		e->qpn = 0;
-		atomic_store_explicit(&e->phase, !get_phase(cq, cq->head + i), memory_order_relaxed);
+		atomic_store_explicit(&e->phase, !completion_phase(slots, i), memory_order_relaxed);
 	}
 }
 
@@ -46,11 +40,11 @@ static int create_locked(struct uroce_cq *cq, uint32_t entries)
 		return err;
 	}
 	cq->cqes = cqes;
-	cq->slots = rep.cq.ring.slots;
+	cq->slots = cq->entries = rep.cq.ring.slots;
 	cq->page = ctx->page;
 	cq->life = ctx->life;
 	cq->head = atomic_load_explicit(&cq->ring->client_index, memory_order_relaxed);
-	clear_slots(cq);
+	completion_clear(cq->cqes, cq->slots, cq->head);
 	if (cq->channel)
 		cq->channel->refs++;
 	return 0;
@@ -131,7 +125,7 @@ static inline void fill_wc(struct uroce_wc *wc, const struct abi_cqe *e)
 bool completion_is_there(const struct uroce_cq *cq, uint32_t index)
 {
 	/* Acquire: the body that the engine wrote before the phase is visible to what follows. */
-	return atomic_load_explicit(&cq->cqes[index & (cq->slots - 1)].phase, memory_order_acquire) == get_phase(cq, index);
+	return atomic_load_explicit(&cq->cqes[index & (cq->slots - 1)].phase, memory_order_acquire) == completion_phase(cq->slots, index);
 }
 
 static inline unsigned take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)

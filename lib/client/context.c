@@ -109,23 +109,27 @@ int context_region(struct uroce_context *ctx, uint32_t arena, uint64_t offset, u
 	return 0;
 }
 
-int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring,
-	void **slots)
+int context_slots(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, void **slots)
 {
-	void *control;
 	bool is_sane = place->slots && !(place->slots & (place->slots - 1)) && place->slots < UINT32_C(1) << 31
 		&& place->slot_bytes >= slot_bytes && place->slot_bytes % ABI_CACHE_LINE == 0
 		&& place->control_offset % ABI_CACHE_LINE == 0 && place->slots_offset % ABI_CACHE_LINE == 0;
-	int err;
 	if (!is_sane) {
 		log_write(context_log(ctx), LOG_ERROR,
 			"the engine made a ring of %u slots of %u bytes, not a power of two of at least %u bytes aligned to 64",
 			place->slots, place->slot_bytes, slot_bytes);
 		return -EPROTO;
 	}
-	err = context_region(ctx, place->arena, place->control_offset, sizeof(struct abi_ring), &control);
+	return context_region(ctx, place->arena, place->slots_offset, (uint64_t)place->slots * place->slot_bytes, slots);
+}
+
+int context_ring(struct uroce_context *ctx, const struct abi_ring_place *place, uint32_t slot_bytes, struct abi_ring **ring,
+	void **slots)
+{
+	void *control;
+	int err = context_slots(ctx, place, slot_bytes, slots);
 	if (!err)
-		err = context_region(ctx, place->arena, place->slots_offset, (uint64_t)place->slots * place->slot_bytes, slots);
+		err = context_region(ctx, place->arena, place->control_offset, sizeof(struct abi_ring), &control);
 	if (!err)
 		*ring = control;
 	return err;

@@ -8,9 +8,9 @@
  *
  * Threads. Control calls (open, create, modify, query, destroy) of one context may be made from any thread; the library
  * serialises them with a lock of the context's own. Posting to one queue of one QP or to one SRQ, and polling one CQ, are
- * each single-threaded: the caller serialises. Different queues and CQs are independent. Two calls take part in polling:
- * destroying a QP, and modifying it to RESET, remove its completions from both its CQs; nobody else may poll these
- * meanwhile. One takes part in posting: nobody may post to an SRQ that is being resized.
+ * each single-threaded: the caller serialises. Different queues and CQs are independent. Some calls take part in polling:
+ * destroying a QP, and modifying it to RESET, remove its completions from both its CQs, and resizing a CQ moves them; nobody
+ * else may poll these meanwhile. One takes part in posting: nobody may post to an SRQ that is being resized.
  *
  * Errors of every control call, not repeated below: -ENODEV, the engine is gone; -EPROTO, its answer makes no sense (another
  * version?); -ENOMEM; with a daemon -EDQUOT, more than it allows this client or its user.
@@ -18,7 +18,7 @@
  * Death of the engine. A daemon can end, be killed, or throw a client out. Nothing hangs then: control calls, posts and arming
  * return -ENODEV, also those that are waiting; polls return first what was completed, then UROCE_WC_WR_FLUSH_ERR for every WR
  * still outstanding in a queue of the CQ (those of one queue in post order; what is in an SRQ is in no CQ's), then -ENODEV;
- * event calls return what waits in the fd, then -ENODEV. One line of the log says why, with the next control call or
+ * event calls return what waits in the fd, then one of them UROCE_EVENT_DEVICE_FATAL, then all -ENODEV. One line of the log says why, with the next control call or
  * uroce_close at the latest. Destroy calls succeed; pool memory stays mapped until uroce_close. To go on, close the context and open another.
  *
  * Ownership. An object belongs to its creator until it is destroyed; what it was created from has to stay until then
@@ -293,6 +293,18 @@ void uroce_cq_ack_events(struct uroce_cq *cq, unsigned n);
  *   user  the program's own, see uroce_cq_user
  * -EINVAL: 0 entries, more than max_cqe, or a channel of another context. Any thread. IBA "Create Completion Queue" */
 int uroce_cq_create(struct uroce_context *ctx, uint32_t entries, struct uroce_channel *ch, void *user, struct uroce_cq **out);
+/* Makes it one of at least `entries` CQEs, larger or smaller, while its QPs work: no completion is lost or repeated, or comes
+ * in another order, and what was armed stays armed. On failure it is as it was.
+ * -EINVAL: 0 entries, more than max_cqe, fewer than completions are in it, or it has overrun. Any thread, but see Threads. IBA
+ * "Resize Completion Queue" */
+int uroce_cq_resize(struct uroce_cq *cq, uint32_t entries);
+/* CQEs that it holds: what was granted, never less than asked. Any thread, but not while it is being resized. */
+uint32_t uroce_cq_entries(const struct uroce_cq *cq);
+/* Holds events of an armed CQ back until `count` completions have come (solicited or not) since the one that was armed for, but
+ * never longer than period_us microseconds from that one on: a reader wakes less often, and is always woken. count 0 or 1:
+ * events come at once again, and one that is held back does. count up to 65535; period_us 1 to 65535.
+ * -EINVAL: beyond that, or the CQ has no channel or has overrun. Any thread. */
+int uroce_cq_moderate(struct uroce_cq *cq, uint32_t count, uint32_t period_us);
 /* -EBUSY: QPs still use it. Waits until every event that uroce_channel_get_event or uroce_async_get_event returned for it is
  * acknowledged; those that were not taken are dropped. Any thread but one that holds unacknowledged events. IBA "Destroy Completion Queue" */
 int uroce_cq_destroy(struct uroce_cq *cq);
@@ -350,7 +362,8 @@ enum uroce_service {
 	 * the receiver's, that finds no receive, or one too short, is dropped, and neither QP is told. */
 	UROCE_UD,
 };
-/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. UC and UD go to SQE when a
+/* IBA 10.3.1. Sends are taken from RTS on, receives from INIT on; in ERR both complete as flushed. In SQD the message under
+ * way is sent to its end and answered, and what was not begun waits for RTS. UC and UD go to SQE when a
  * send cannot be made (a key that is not granted, an AH that is gone): sends complete as flushed, receives go on, and
  * UROCE_QP_RTS is the way back. */
 enum uroce_qp_state { UROCE_QP_RESET, UROCE_QP_INIT, UROCE_QP_RTR, UROCE_QP_RTS, UROCE_QP_SQD, UROCE_QP_SQE, UROCE_QP_ERR };
@@ -585,21 +598,22 @@ int uroce_mw_bind(struct uroce_qp *qp, struct uroce_mw *mw, const struct uroce_b
 
 /* ---- events and counters ---- */
 
-/* What happened outside of any WR (IBA 11.6.3). */
+/* What happened outside of any WR (IBA 11.6.3), each once. A program that does not read them loses those that find no room in
+ * the fd (some 4,000), with a line in the log; nothing else waits for it. */
 enum uroce_event_type {
-	UROCE_EVENT_CQ_ERR = 0,        /* the CQ overran */
-	UROCE_EVENT_QP_FATAL = 1,
-	UROCE_EVENT_QP_REQ_ERR = 2,    /* the peer sent an invalid request */
-	UROCE_EVENT_QP_ACCESS_ERR = 3, /* the peer asked for what it may not have */
-	UROCE_EVENT_COMM_EST = 4,      /* the first packet came while in RTR */
-	UROCE_EVENT_SQ_DRAINED = 5,
-	UROCE_EVENT_DEVICE_FATAL = 8,      /* this one and the port's are of the device */
-	UROCE_EVENT_PORT_ACTIVE = 9,
-	UROCE_EVENT_PORT_ERR = 10,
+	UROCE_EVENT_CQ_ERR = 0,        /* the CQ overran; its QPs go to ERR */
+	UROCE_EVENT_QP_FATAL = 1,      /* the QP is in ERR: its CQ overran, or a receive names memory that it may not have */
+	UROCE_EVENT_QP_REQ_ERR = 2,    /* the QP is in ERR: the peer sent an invalid request */
+	UROCE_EVENT_QP_ACCESS_ERR = 3, /* the QP is in ERR: the peer asked for what it may not have */
+	UROCE_EVENT_COMM_EST = 4,      /* the first packet came while in RTR; not of UD */
+	UROCE_EVENT_SQ_DRAINED = 5,    /* in SQD, asked for by sqd_async_notify: what was begun has completed */
+	UROCE_EVENT_DEVICE_FATAL = 8,  /* of the device: the engine is gone, see Death of the engine */
+	UROCE_EVENT_PORT_ACTIVE = 9,   /* of the device: the port has a link again, */
+	UROCE_EVENT_PORT_ERR = 10,     /* or none any more; QPs retry meanwhile as they would for any loss */
 	UROCE_EVENT_SRQ_ERR = 14,          /* of an SRQ: its ring was overwritten; its QPs go to ERR when they need a receive */
 	UROCE_EVENT_SRQ_LIMIT_REACHED = 15,
 	UROCE_EVENT_QP_LAST_WQE_REACHED = 16, /* of a QP that is in ERR: it takes nothing more from its SRQ */
-	UROCE_EVENT_GID_CHANGE = 18,       /* of the device */
+	UROCE_EVENT_GID_CHANGE = 18,       /* of the device: a GID was added or removed */
 };
 struct uroce_async_event {
 	enum uroce_event_type type;

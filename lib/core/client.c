@@ -110,6 +110,33 @@ void client_give_ring(struct core_client *k, const struct abi_ring_place *p)
 	k->usage.ring_bytes -= bytes;
 }
 
+int client_take_slots(struct core_client *k, uint32_t slots, uint32_t slot_bytes, struct abi_ring_place *p)
+{
+	uint64_t bytes = (uint64_t)slots * slot_bytes;
+	struct abi_ring_place place = { .slots = slots, .slot_bytes = slot_bytes };
+	int rc = arenas_take(&k->arenas, bytes, ABI_CACHE_LINE, &place.arena, &place.slots_offset);
+	if (rc)
+		return rc;
+	*p = place;
+	k->usage.ring_bytes += bytes;
+	return 0;
+}
+
+void client_give_slots(struct core_client *k, const struct abi_ring_place *p)
+{
+	uint64_t bytes = (uint64_t)p->slots * p->slot_bytes;
+	if (!p->slots)
+		return;
+	arenas_give(&k->arenas, p->arena, p->slots_offset, bytes);
+	k->usage.ring_bytes -= bytes;
+}
+
+void client_give_control(struct core_client *k, const struct abi_ring_place *p)
+{
+	arenas_give(&k->arenas, p->arena, p->control_offset, sizeof(struct abi_ring));
+	k->usage.ring_bytes -= sizeof(struct abi_ring);
+}
+
 void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair *p)
 {
 	struct core *c = k->core;
@@ -121,17 +148,6 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 	client_give_ring(k, &p->sq);
 	client_give_ring(k, &p->rq);
 	free(p);
-}
-
-static void destroy_cq(struct core_client *k, uint32_t handle, struct completion_queue *q)
-{
-	handles_remove(&k->cqs, handle);
-	k->core->n_cqs--;
-	event_forget_cq(k->core, q);
-	if (q->channel)
-		q->channel->refs--;
-	client_give_ring(k, &q->place);
-	free(q);
 }
 
 static void destroy_memory(struct core_client *k, uint32_t handle, struct memory *m)
@@ -162,7 +178,7 @@ typedef void destroy_fn(struct core_client *k, uint32_t handle, void *object);
 static void any_qp(struct core_client *k, uint32_t handle, void *o) { client_destroy_qp(k, handle, o); }
 static void any_srq(struct core_client *k, uint32_t handle, void *o) { srq_destroy(k, handle, o); }
 static void any_ah(struct core_client *k, uint32_t handle, void *o) { ah_destroy(k, handle, o); }
-static void any_cq(struct core_client *k, uint32_t handle, void *o) { destroy_cq(k, handle, o); }
+static void any_cq(struct core_client *k, uint32_t handle, void *o) { cq_destroy(k, handle, o); }
 static void any_region(struct core_client *k, uint32_t handle, void *o) { mr_destroy(k, handle, o); }
 static void any_binding(struct core_client *k, uint32_t handle, void *o) { mr_unbind(k, o); }
 static void any_mw(struct core_client *k, uint32_t handle, void *o) { mw_destroy(k, handle, o); }

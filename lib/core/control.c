@@ -6,7 +6,6 @@
 
 #include "machine.h"
 
-#define MAX_CQE (1u << 22)
 #define MAX_PD 65536u
 
 typedef int handler_fn(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
@@ -20,9 +19,9 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 {
 	const struct core *c = k->core;
 	rep->device = (struct abi_device){
-		.mode = c->config.mode, .port_up = 1, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
+		.mode = c->config.mode, .port_up = c->is_port_up, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
 		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_mw = c->config.max_mw, .max_pd = MAX_PD,
-		.max_qp_wr = MAX_QP_WR, .max_cqe = MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
+		.max_qp_wr = MAX_QP_WR, .max_cqe = CORE_MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
 		.caps = ABI_CAP_ATOMIC_WRITE | ABI_CAP_FLUSH_GLOBAL,
 	};
@@ -61,7 +60,7 @@ static int create_pd(struct core_client *k, const struct abi_req *req, struct ab
 	return -ENOMEM;
 }
 
-/* ---- completion ---- */
+/* ---- channels ---- */
 
 static int create_channel(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
@@ -83,48 +82,6 @@ static int create_channel(struct core_client *k, const struct abi_req *req, stru
 		return client_refuse(rep, rc, "no pipe can be had for a completion channel");
 	}
 	rep->channel.fd = ch->read_fd;
-	return 0;
-}
-
-static int create_cq(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
-{
-	struct channel *ch = req->create_cq.channel ? handles_get(&k->channels, req->create_cq.channel) : NULL;
-	uint32_t entries = req->create_cq.entries;
-	if (!entries || entries > MAX_CQE)
-		return client_refuse(rep, -EINVAL, "a CQ of %u entries: must be 1 to %u", entries, MAX_CQE);
-	if (req->create_cq.channel && !ch)
-		return client_refuse(rep, -ENOENT, "no channel has the handle 0x%x", req->create_cq.channel);
-	if (k->cqs.count >= k->core->config.max_cq)
-		return client_refuse(rep, -ENOMEM, "the device has no more than %u CQs", k->core->config.max_cq);
-	uint32_t slots = control_round_up(entries);
-	int rc = client_check_quota(k, &(struct core_usage){ .cqs = 1, .ring_bytes = client_ring_bytes(slots, sizeof(struct abi_cqe)) }, rep);
-	if (rc)
-		return rc;
-	struct completion_queue *q = calloc(1, sizeof(*q));
-	if (!q)
-		return -ENOMEM;
-	rc = client_take_ring(k, slots, sizeof(struct abi_cqe), &q->place);
-	if (rc) {
-		free(q);
-		return client_refuse(rep, rc, "no ring memory for a CQ of %u entries", entries);
-	}
-	cq_init(&q->cq, arenas_at(&k->arenas, q->place.arena, q->place.control_offset), arenas_at(&k->arenas, q->place.arena, q->place.slots_offset), q->place.slots);
-	q->cq.cookie = req->create_cq.cookie;
-	q->client = k;
-	q->channel = ch;
-	q->cq.handle = rep->handle = handles_add(&k->cqs, q);
-	if (!rep->handle) {
-		client_give_ring(k, &q->place);
-		free(q);
-		return -ENOMEM;
-	}
-	if (ch) {
-		ch->refs++;
-		q->cq.event_fd = ch->write_fd;
-	}
-	k->core->n_cqs++;
-	rep->cq.ring = q->place;
-	rep->cq.entries = q->place.slots;
 	return 0;
 }
 
@@ -314,7 +271,7 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_DEREG_MR] = mr_end,
 	[ABI_CREATE_CHANNEL] = create_channel,
 	[ABI_DESTROY_CHANNEL] = client_destroy,
-	[ABI_CREATE_CQ] = create_cq,
+	[ABI_CREATE_CQ] = cq_create,
 	[ABI_DESTROY_CQ] = client_destroy,
 	[ABI_CREATE_QP] = create_qp,
 	[ABI_MODIFY_QP] = modify_qp,
@@ -331,6 +288,7 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_ALLOC_MR] = mr_alloc,
 	[ABI_CREATE_MW] = mw_create,
 	[ABI_DESTROY_MW] = client_destroy,
+	[ABI_MODIFY_CQ] = cq_modify,
 };
 
 static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

@@ -78,6 +78,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	apply_defaults(&c->config);
 	TAILQ_INIT(&c->late);
 	TAILQ_INIT(&c->overruns);
+	c->is_port_up = true;
 	memcpy(c->filter.mac, config->addr.mac, 6);
 	struct qp_env *e = &c->env;
 	e->now_ns = now_ns;
@@ -101,6 +102,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 		core_free(c);
 		return rc;
 	}
+	addr_watch_gids(c->env.addr, event_on_gids_changed, c);
 	*out = c;
 	return 0;
 }

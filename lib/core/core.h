@@ -90,6 +90,8 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 uint64_t core_next(const struct core *c);
 /* Going to sleep: set before the last look at the doorbells, clear after waking; clients then call the wake-up of their session after ringing. */
 void core_set_sleeping(struct core *c, bool sleeping);
+/* Whether the port has a link, as far as is known: its clients are told of each change. At first it is taken to have one. Driving thread. */
+void core_set_port_up(struct core *c, uint64_t now_ns, bool is_up);
 
 /* ---- clients and control ----
  * A client is made and at last freed by any thread, one at a time; between core_client_attach and core_client_detach it belongs to the thread that drives the core. */
@@ -138,7 +140,10 @@ struct core_stats {
 	uint64_t refused_requests;
 	uint32_t qps, cqs, mrs, mws, clients;
 	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */
+	uint64_t raised[ABI_EVENT_TYPES]; /* asynchronous events by type, the lost ones too; one of the device counts for each client */
 };
+/* For people; NULL: the core raises none of this type. */
+const char *core_event_name(unsigned type);
 const struct drop_counters *core_drops(const struct core *c);
 /* Costs the same however many objects there are. Driving thread. */
 void core_stats(const struct core *c, struct core_stats *s);

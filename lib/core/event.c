@@ -47,14 +47,20 @@ static void leave_late(struct core *c, struct completion_queue *q)
 	TAILQ_REMOVE(&c->late, ch, late_link);
 }
 
-static void notify(struct core *c, struct completion_queue *q)
+void event_fire(struct core *c, struct completion_queue *q)
 {
 	/* one that is late has its event coming: what is armed meanwhile is served by that one */
-	if (!cq_take_arm(&q->cq) || q->is_late)
+	if (q->is_late)
 		return;
 	c->stats.events++;
 	if (q->channel->is_late || !write_completion(c, q))
 		make_late(c, q);
+}
+
+static void notify(struct core *c, struct completion_queue *q)
+{
+	if (q->moderation.count > 1 ? moderation_is_over(c, q) : cq_take_arm(&q->cq))
+		event_fire(c, q);
 }
 
 void event_notify(struct core *c)
@@ -113,11 +119,58 @@ void event_forget_cq(struct core *c, struct completion_queue *q)
 
 /* ---- asynchronous ones ---- */
 
+static const char *const names[ABI_EVENT_TYPES] = {
+	[ABI_EVENT_CQ_ERR] = "cq_err",
+	[ABI_EVENT_QP_FATAL] = "qp_fatal",
+	[ABI_EVENT_QP_REQ_ERR] = "qp_req_err",
+	[ABI_EVENT_QP_ACCESS_ERR] = "qp_access_err",
+	[ABI_EVENT_COMM_EST] = "comm_est",
+	[ABI_EVENT_SQ_DRAINED] = "sq_drained",
+	[ABI_EVENT_PORT_ACTIVE] = "port_active",
+	[ABI_EVENT_PORT_ERR] = "port_err",
+	[ABI_EVENT_SRQ_ERR] = "srq_err",
+	[ABI_EVENT_SRQ_LIMIT_REACHED] = "srq_limit_reached",
+	[ABI_EVENT_QP_LAST_WQE_REACHED] = "qp_last_wqe_reached",
+	[ABI_EVENT_GID_CHANGE] = "gid_change",
+};
+
+const char *core_event_name(unsigned type)
+{
+	return type < ABI_EVENT_TYPES ? names[type] : NULL;
+}
+
+/* Each is counted once, also one that is lost because the program does not read: nothing waits for it. */
 static void write_async(struct core_client *k, uint64_t cookie, enum abi_event type)
 {
+	struct core *c = k->core;
 	struct abi_async_event e = { .cookie = cookie, .type = type };
-	if (!write_record(k->core, k->async.write_fd, &e, sizeof(e)))
-		k->core->stats.lost_events++;
+	c->stats.raised[type]++;
+	if (write_record(c, k->async.write_fd, &e, sizeof(e)))
+		return;
+	c->stats.lost_events++;
+	log_limited(c->env.log, &k->refusals, c->env.now_ns, LOG_WARN, "%s: event %s is lost: its program does not read its asynchronous events", c->config.name, names[type]);
+}
+
+/* Of the device: every client hears of it. */
+static void write_to_all(struct core *c, enum abi_event type)
+{
+	for (struct core_client *k = c->clients; k; k = k->next)
+		write_async(k, 0, type);
+}
+
+void core_set_port_up(struct core *c, uint64_t now_ns, bool is_up)
+{
+	if (c->is_port_up == is_up)
+		return;
+	c->env.now_ns = now_ns;
+	c->is_port_up = is_up;
+	log_write(c->config.log, LOG_INFO, "%s: the port is %s", c->config.name, is_up ? "active" : "down");
+	write_to_all(c, is_up ? ABI_EVENT_PORT_ACTIVE : ABI_EVENT_PORT_ERR);
+}
+
+void event_on_gids_changed(void *arg)
+{
+	write_to_all(arg, ABI_EVENT_GID_CHANGE);
 }
 
 void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event)

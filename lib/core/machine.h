@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of a core and of its clients; for the files of this folder only. core.c owns the life of a core, dispatch.c what comes in, schedule.c what goes out, doorbell.c which send queues are
- * looked at, event.c the events, control.c the requests, client.c the objects of a client. */
+ * looked at, event.c the events, moderation.c when those of completions wait, control.c and ..._control.c the requests, client.c the objects of a client. */
 #ifndef UROCE_MACHINE_H
 #define UROCE_MACHINE_H
 
@@ -37,6 +37,7 @@ struct core {
 	TAILQ_HEAD(, core_client) overruns;      /* with a CQ that overran, whose QPs have not all been told */
 	TAILQ_HEAD(late_channels, channel) late; /* whose pipe was full */
 	uint64_t late_at;
+	bool is_port_up;
 	struct core_client *clients;
 	uint32_t n_clients, n_cqs, n_mws;
 	uint32_t warms;
@@ -73,12 +74,24 @@ struct region {
 	struct memory *memory;
 };
 
-/* A CQ with its place and channel. */
+/* When the events of a CQ are written. */
+struct moderation {
+	uint32_t count;      /* CQEs that one waits for; 0 and 1: none is held back */
+	uint64_t period_ns;  /* and for how long at most */
+	bool is_holding;     /* one is due, */
+	uint32_t since;      /* and counts the CQEs from this index on */
+	uint32_t seen;       /* what the CQ had produced at the last look */
+	struct timer timer;  /* runs while one is held back */
+};
+
+/* A CQ with its places and channel. */
 struct completion_queue {
 	struct cq cq; /* first: a struct cq is one */
 	struct core_client *client;
 	struct channel *channel;
-	struct abi_ring_place place;
+	struct abi_ring_place control;     /* of its control block, */
+	struct abi_ring_place place, next; /* its slots, and those that it is to go on in when it is being resized (slots 0: it is not) */
+	struct moderation moderation;
 	bool is_overrun_told;
 	bool is_late;
 	TAILQ_ENTRY(completion_queue) late_link;
@@ -135,12 +148,23 @@ void event_notify(struct core *c);
 /* Events that found their pipe full, once in a while. */
 void event_retry(struct core *c);
 void event_forget_cq(struct core *c, struct completion_queue *q);
+/* Writes an event of q's, or sees to it that it is written; it has been armed for. */
+void event_fire(struct core *c, struct completion_queue *q);
 void event_on_qp(struct qp_env *env, struct qp *q, enum abi_event event);
 void event_on_srq(struct qp_env *env, struct srq *srq, enum abi_event event);
 void event_on_cq_overrun(struct qp_env *env, struct cq *cq);
+void event_on_gids_changed(void *arg);
 /* A piece of what overrun CQs bring about. */
 void event_handle_overruns(struct core *c);
 void event_forget_client(struct core_client *k);
+
+/* moderation.c */
+void moderation_init(struct moderation *m);
+/* What is held back is let go. */
+void moderation_set(struct core *c, struct completion_queue *q, uint32_t count, uint32_t period_us);
+/* q, which is moderated, has new CQEs: whether an event is to be written for them now. As cq_take_arm, it disarms. */
+bool moderation_is_over(struct core *c, struct completion_queue *q);
+void moderation_forget(struct core *c, struct moderation *m);
 
 /* doorbell.c */
 void doorbell_scan(struct core *c);
@@ -171,6 +195,12 @@ void mr_destroy(struct core_client *k, uint32_t handle, struct region *r);
 int mw_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 void mw_destroy(struct core_client *k, uint32_t handle, struct mr *mr);
 
+/* cq_control.c */
+#define CORE_MAX_CQE (1u << 22)
+int cq_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+int cq_modify(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
+void cq_destroy(struct core_client *k, uint32_t handle, struct completion_queue *q);
+
 /* srq_control.c */
 int srq_create(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 int srq_modify(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
@@ -190,6 +220,11 @@ int client_take_ring(struct core_client *k, uint32_t slots, uint32_t slot_bytes,
 int client_check_quota(struct core_client *k, const struct core_usage *more, struct abi_rep *rep);
 uint64_t client_ring_bytes(uint32_t slots, uint32_t slot_bytes);
 void client_give_ring(struct core_client *k, const struct abi_ring_place *p);
+/* Slots alone, to go on in; p is left alone when there is no memory. */
+int client_take_slots(struct core_client *k, uint32_t slots, uint32_t slot_bytes, struct abi_ring_place *p);
+/* The two parts of a ring that have come to lie apart. */
+void client_give_slots(struct core_client *k, const struct abi_ring_place *p);
+void client_give_control(struct core_client *k, const struct abi_ring_place *p);
 /* Puts a sentence into the reply and returns `error`. */
 int client_refuse(struct abi_rep *rep, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 struct queue_pair *client_qp(struct qp *q);

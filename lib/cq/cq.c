@@ -10,30 +10,49 @@ void cq_init(struct cq *q, struct abi_ring *ring, struct abi_cqe *slots, uint32_
 	*q = (struct cq){ .ring = ring, .slots = slots, .mask = n - 1, .event_fd = -1 };
 }
 
-struct abi_cqe *cq_reserve_slow(struct cq *q)
+uint32_t cq_held(struct cq *q)
 {
-	if (q->is_overrun)
-		return NULL;
 	/* acquire: the client has read the slots before this index before it let go of them */
 	uint32_t head = atomic_load_explicit(&q->ring->client_index, memory_order_acquire);
-	uint32_t behind = q->produced - head;
-	/* an index from the future or the far past is the client's lie: as good as never having polled */
-	if (behind > q->mask) {
+	/* an index from the future or the far past is the client's lie */
+	if (q->produced - head > q->mask + 1)
+		return UINT32_MAX;
+	q->taken = head;
+	return q->produced - head;
+}
+
+struct abi_cqe *cq_reserve_slow(struct cq *q)
+{
+	/* a lie is as good as never having polled */
+	if (q->is_overrun || cq_held(q) > q->mask) {
 		q->is_overrun = true;
 		return NULL;
 	}
-	q->taken = head;
 	return &q->slots[q->produced & q->mask];
+}
+
+bool cq_switch(struct cq *q, struct abi_cqe *slots, uint32_t n)
+{
+	if (cq_held(q) > n)
+		return false;
+	q->slots = slots;
+	q->mask = n - 1;
+	/* before any CQE in the new slots: whoever finds this count unchanged finds all of them in the old ones */
+	atomic_fetch_add_explicit(&q->ring->resizes, 1, memory_order_release);
+	return true;
+}
+
+bool cq_is_due(const struct cq *q)
+{
+	/* the CQEs are visible before the arm word is read; the client arms, fences and polls in the opposite order */
+	atomic_thread_fence(memory_order_seq_cst);
+	uint32_t arm = atomic_load_explicit(&q->ring->arm, memory_order_relaxed);
+	return arm != ABI_ARM_NONE && (arm != ABI_ARM_SOLICITED || q->has_solicited);
 }
 
 bool cq_take_arm(struct cq *q)
 {
-	bool has_solicited = q->has_solicited;
+	bool is_due = cq_is_due(q);
 	q->has_solicited = false;
-	/* the CQEs are visible before the arm word is read; the client arms, fences and polls in the opposite order */
-	atomic_thread_fence(memory_order_seq_cst);
-	uint32_t arm = atomic_load_explicit(&q->ring->arm, memory_order_relaxed);
-	if (arm == ABI_ARM_NONE || (arm == ABI_ARM_SOLICITED && !has_solicited))
-		return false;
-	return atomic_exchange_explicit(&q->ring->arm, ABI_ARM_NONE, memory_order_acq_rel) != ABI_ARM_NONE;
+	return is_due && atomic_exchange_explicit(&q->ring->arm, ABI_ARM_NONE, memory_order_acq_rel) != ABI_ARM_NONE;
 }

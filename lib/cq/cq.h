@@ -53,6 +53,13 @@ static inline void cq_commit(struct cq *q, struct abi_cqe *cqe)
 	atomic_store_explicit(&cqe->phase, phase, memory_order_release);
 }
 
+/* CQEs that the client has not taken; UINT32_MAX: its index says what cannot be. */
+uint32_t cq_held(struct cq *q);
+/* Goes on in other slots, n of them, a power of two, at the same index; what is held in the old ones is the client's to move. false: so much does not fit, and nothing has changed. */
+bool cq_switch(struct cq *q, struct abi_cqe *slots, uint32_t n);
+
+/* Whether the arm word asks for an event for the CQEs committed since has_solicited was cleared. */
+bool cq_is_due(const struct cq *q);
 /* Whether the arm word asks for an event for the CQEs committed since the last call; disarms it. Publish, full fence, exchange: a client that arms and then polls
  * either finds the CQE or has its arm word found here. */
 bool cq_take_arm(struct cq *q);

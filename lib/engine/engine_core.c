@@ -45,7 +45,9 @@ struct engine_core {
 static void on_tick(void *arg, uint64_t now_ns)
 {
 	struct engine_core *ec = arg;
-	port_tick(ec->config.port, now_ns);
+	if (!ec->config.index)
+		port_tick(ec->config.port, now_ns);
+	core_set_port_up(ec->core, now_ns, !port_is_down(ec->config.port));
 	if (ec->kernel)
 		kernel_poll(ec->kernel, now_ns);
 	if (ec->capture)
@@ -187,6 +189,8 @@ static int make_parts(struct engine_core *ec)
 	clock_start(&clock);
 	uint64_t now_ns = clock_now(&clock);
 	err = make_stack(ec, now_ns);
+	if (!err)
+		core_set_port_up(ec->core, now_ns, !port_is_down(ec->config.port));
 	if (!err && d->ip_from_kernel)
 		err = kernel_open(&ec->kernel, ec->config.port->interface_index, core_addr(ec->core), !ec->config.index, ec->config.log, now_ns);
 	if (!err)

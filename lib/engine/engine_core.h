@@ -12,7 +12,7 @@ struct handover;
 /* Everything pointed to outlives the core. */
 struct engine_core_config {
 	const struct device_string *device;
-	const struct port *port;
+	struct port *port;
 	const struct core_hooks *hooks;
 	const struct log *log; /* any thread */
 	struct handover *handover; /* to the other cores; NULL: there are none */

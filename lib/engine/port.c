@@ -17,6 +17,7 @@
 #include <rte_mbuf.h>
 
 #include "core.h"
+#include "link_watch.h"
 #include "memif_link.h"
 #include "port_row.h"
 #include "quiet_start.h"
@@ -27,6 +28,7 @@
 #define POOL_MBUFS 4096u  /* for each queue */
 #define AWAY_MBUFS 1024u  /* more for each where there are several: what waits in a ring between cores */
 #define CACHE_MBUFS 256u
+#define NIC_LOOK_NS 100000000u /* between two questions for the link of a NIC */
 
 static int make_pool(struct port *p, const struct port_plan *plan, const struct log *log)
 {
@@ -127,7 +129,7 @@ static int read_mac(struct port *p, const struct log *log)
 
 static int open_virtual(struct port *p, const struct device_string *d, const struct log *log)
 {
-	const struct port_row *row = port_row_find(d->vdev);
+	const struct port_row *row = p->row = port_row_find(d->vdev);
 	struct port_plan plan = { .max_frame = 1500 + PORT_ETH_LEN, .room = PORT_ROOM_DEFAULT, .mbufs = POOL_MBUFS };
 	struct rte_eth_dev_info info;
 	const struct rte_eth_conf conf = { 0 };
@@ -210,6 +212,31 @@ static int open_ethdev(struct port *p, const struct device_string *d, const stru
 	return err;
 }
 
+/* ---- the link ---- */
+
+static int watch_interface(struct port *p, const struct log *log)
+{
+	int err = link_watch_open(&p->watch, p->interface_index);
+	if (err)
+		log_write(log, LOG_ERROR, "%s: rtnetlink does not tell of interface %s: %s", p->text, p->interface, strerror(-err));
+	return err;
+}
+
+static bool nic_has_link(struct port *p)
+{
+	struct rte_eth_link link;
+	return rte_eth_link_get_nowait(p->id, &link) || link.link_status == RTE_ETH_LINK_UP; /* one that does not say is taken to have one */
+}
+
+static void look_at_link(struct port *p, uint64_t now_ns)
+{
+	if (now_ns < p->look_at_ns)
+		return;
+	if (!p->row)
+		p->look_at_ns = now_ns + NIC_LOOK_NS;
+	atomic_store_explicit(&p->is_up, p->row ? p->row->has_link(p) : nic_has_link(p), memory_order_relaxed);
+}
+
 int port_open(struct port **out, const struct device_string *d, const struct log *log)
 {
 	struct port *p = calloc(1, sizeof(*p));
@@ -226,7 +253,11 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	int err = is_virtual ? open_virtual(p, d, log) : open_ethdev(p, d, log);
 	if (!err)
 		err = read_mac(p, log);
+	if (!err && p->interface_index)
+		err = watch_interface(p, log);
 	p->node = err ? -1 : rte_eth_dev_socket_id(p->id);
+	if (!err)
+		look_at_link(p, 0);
 	if (err) {
 		port_close(p);
 		return err;
@@ -235,15 +266,16 @@ int port_open(struct port **out, const struct device_string *d, const struct log
 	return 0;
 }
 
-void port_tick(const struct port *p, uint64_t now_ns)
+void port_tick(struct port *p, uint64_t now_ns)
 {
 	if (p->memif)
 		memif_link_poll(p->memif, now_ns);
+	look_at_link(p, now_ns);
 }
 
 bool port_is_down(const struct port *p)
 {
-	return p->memif && !memif_link_is_connected(p->memif);
+	return !atomic_load_explicit(&p->is_up, memory_order_relaxed);
 }
 
 void port_let_through(const struct port *p, sigset_t *blocked)
@@ -258,6 +290,7 @@ void port_close(struct port *p)
 		return;
 	tap_end_leave(p->tap, p->id);
 	memif_link_close(p->memif);
+	link_watch_close(p->watch);
 	if (p->vdev[0]) {
 		rte_eth_dev_stop(p->id);
 		rte_eth_dev_close(p->id);

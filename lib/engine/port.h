@@ -10,6 +10,8 @@
 
 #include "device_string.h"
 
+struct link_watch;
+struct port_row;
 struct ring_link;
 struct rte_mempool;
 struct tap_end;
@@ -29,17 +31,21 @@ struct port {
 	uint32_t interface_index, interface_mtu;
 	struct tap_end *tap;         /* or NULL */
 	struct memif_link *memif;    /* or NULL */
+	struct link_watch *watch;    /* of the interface, or NULL */
 	struct ring_link *link;
 	unsigned side;
+	const struct port_row *row;  /* of its driver; NULL: ethdev is believed */
+	uint64_t look_at_ns;         /* when it is next asked for its link */
+	_Atomic bool is_up;          /* as of the last look */
 	char vdev[96];               /* name given to DPDK, or "" */
 	char text[160];              /* for log lines: what the user called it */
 };
 
 /* The EAL runs (eal_get). 0; -EINVAL, -ENODEV, -ENOMEM, -EBUSY, each after one log line. */
 int port_open(struct port **out, const struct device_string *d, const struct log *log);
-/* By the one thread that is in bursts on it, between two of them, every millisecond or so. */
-void port_tick(const struct port *p, uint64_t now_ns);
-/* Whether it is known that nobody is at the other end. The same thread. */
+/* By the thread of the first core, between two bursts of it, every millisecond or so: looks after what the driver does not, and at the link. */
+void port_tick(struct port *p, uint64_t now_ns);
+/* Whether it is known that nothing can be sent: the interface is down or has no carrier, or nobody is at the other end. Any thread. */
 bool port_is_down(const struct port *p);
 /* Takes out of the signals that a thread of the engine's is to block what the driver needs. */
 void port_let_through(const struct port *p, sigset_t *blocked);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core.h"
+#include "link_watch.h"
 #include "memif_link.h"
 #include "random.h"
 #include "ring_link.h"
@@ -273,11 +274,26 @@ static int settle_tap(struct port *p, const struct log *log)
 	return tap_end_settle(p->tap, p->id, p->queues, log);
 }
 
+static bool has_ring_peer(struct port *p)
+{
+	return ring_link_has_side(p->link, !p->side);
+}
+
+static bool has_memif_peer(struct port *p)
+{
+	return memif_link_is_connected(p->memif);
+}
+
+static bool has_carrier(struct port *p)
+{
+	return link_watch_is_up(p->watch);
+}
+
 static const struct port_row rows[] = {
-	{ "net_ring", "", 16, plan_ring, NULL, NULL, NULL, true },
-	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet, NULL, NULL, NULL, false },
-	{ "net_memif", "role socket socket-abstract id secret bsize rsize mac", 1, plan_memif, NULL, settle_memif, "pmd.net.memif", false },
-	{ "net_tap", "iface mac persist", 8, plan_tap, find_tap, settle_tap, "pmd.net.tap", false }, /* says 16, and with more than 8 its start overruns the stack */
+	{ "net_ring", "", 16, plan_ring, NULL, NULL, has_ring_peer, NULL, true },
+	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet, NULL, NULL, has_carrier, NULL, false },
+	{ "net_memif", "role socket socket-abstract id secret bsize rsize mac", 1, plan_memif, NULL, settle_memif, has_memif_peer, "pmd.net.memif", false },
+	{ "net_tap", "iface mac persist", 8, plan_tap, find_tap, settle_tap, has_carrier, "pmd.net.tap", false }, /* says 16, and with more than 8 its start overruns the stack */
 };
 
 const struct port_row *port_row_find(const char *vdev)

@@ -26,6 +26,7 @@ struct port_row {
 	int (*plan)(struct port *p, const struct device_string *d, struct port_plan *plan, const struct log *log);
 	int (*made)(struct port *p, const struct log *log);   /* at once after the device has been made; NULL: nothing to do */
 	int (*settle)(struct port *p, const struct log *log); /* after its start; the same */
+	bool (*has_link)(struct port *p); /* asked every millisecond by the thread of the first core */
 	const char *log_name; /* of the driver, whose errors we say better or which are none; NULL: leave it */
 	bool is_ring;         /* ring_link.c makes its device */
 };

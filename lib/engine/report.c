@@ -28,6 +28,9 @@ static void print_core(const struct engine_core *core, const struct engine_look 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		fprintf(out, " %s %llu", rows[i].name, (unsigned long long)rows[i].value);
 	fputc('\n', out);
+	for (unsigned e = 0; e < ABI_EVENT_TYPES; e++)
+		if (m->core.raised[e])
+			fprintf(out, "event %s core %u count %llu\n", core_event_name(e), engine_core_index(core), (unsigned long long)m->core.raised[e]);
 	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
 		if (m->drops.count[d])
 			fprintf(out, "drop %s core %u count %llu\n", drop_name(d), engine_core_index(core), (unsigned long long)m->drops.count[d]);

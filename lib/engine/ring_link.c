@@ -30,7 +30,7 @@ struct ring_link {
 	unsigned queues; /* of each side: what goes into one comes out of the one with the same number */
 	struct rte_ring *towards[2][DEVICE_CORES_MAX]; /* [s]: what side s receives */
 	struct rte_mempool *pool;
-	bool is_taken[2];
+	_Atomic bool is_taken[2]; /* written under the lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -166,6 +166,11 @@ void ring_link_leave(struct ring_link *l, unsigned side)
 	pthread_mutex_lock(&lock);
 	leave_locked(l, side);
 	pthread_mutex_unlock(&lock);
+}
+
+bool ring_link_has_side(const struct ring_link *l, unsigned side)
+{
+	return atomic_load_explicit(&l->is_taken[side], memory_order_relaxed);
 }
 
 struct rte_mempool *ring_link_pool(const struct ring_link *l)

@@ -3,6 +3,7 @@
 #ifndef UROCE_RING_LINK_H
 #define UROCE_RING_LINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "log.h"
@@ -17,6 +18,8 @@ struct rte_mempool;
 int ring_link_join(const char *name, unsigned side, unsigned queues, uint32_t slots, uint32_t room, const struct log *log, struct ring_link **out, uint16_t *port_id);
 /* Gives the side back after its port was closed; frames in flight towards it are lost. The link goes with its last side. */
 void ring_link_leave(struct ring_link *l, unsigned side);
+/* Whether that side is taken now. Any thread. */
+bool ring_link_has_side(const struct ring_link *l, unsigned side);
 struct rte_mempool *ring_link_pool(const struct ring_link *l);
 uint32_t ring_link_slots(const struct ring_link *l);
 

@@ -87,6 +87,12 @@ static inline struct wr *inflight_retire(struct inflight *f)
 	return w;
 }
 
+/* Nothing of the WR at the cursor, if there is one, was ever sent. */
+static inline bool inflight_is_at_boundary(const struct inflight *f)
+{
+	return !f->cursor || psn_is_equal(f->cursor->first, f->frontier);
+}
+
 /* PSNs sent and not acknowledged. */
 static inline uint32_t inflight_psns(const struct inflight *f)
 {

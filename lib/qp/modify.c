@@ -261,9 +261,9 @@ static void enter_state(struct qp *q, uint32_t to, const struct modify_limits *l
 /* What can fail, before anything is changed. */
 static int prepare(struct qp *q, const struct abi_qp_attr *a, uint32_t mask, char *text, uint32_t len)
 {
-	if (q->state == ABI_QP_SQD && (mask & ABI_QP_AV) && q->flight.oldest)
+	if (q->state == ABI_QP_SQD && (mask & ABI_QP_AV) && !req_is_drained(q))
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing the path", q->qpn);
-	if (q->state == ABI_QP_SQD && (mask & ABI_QP_MAX_QP_RD_ATOMIC) && q->flight.oldest)
+	if (q->state == ABI_QP_SQD && (mask & ABI_QP_MAX_QP_RD_ATOMIC) && !req_is_drained(q))
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing max_rd_atomic", q->qpn);
 	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC) {
 		int rc = replay_resize(&q->out.replay, a->max_dest_rd_atomic);
@@ -298,6 +298,8 @@ int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const
 	store_attrs(&q->attr, attr, mask);
 	if (mask & (ABI_QP_TIMEOUT | ABI_QP_RETRY_CNT | ABI_QP_RNR_RETRY))
 		retry_configure(q);
+	if (mask & ABI_QP_MAX_QP_RD_ATOMIC)
+		req_on_rd_atomic_changed(q);
 	enter_state(q, to, limits);
 	return 0;
 }

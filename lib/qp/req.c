@@ -410,10 +410,16 @@ static bool is_blocked(const struct qp *q, const struct wr *w, uint32_t psns)
 	return in_flight && is_out_of_credit(q, w);
 }
 
-/* SQD: whatever was begun is finished, then the program is told (IBA vol. 1, 10.3.1.5). */
+bool req_is_drained(const struct qp *q)
+{
+	const struct inflight *f = &q->flight;
+	return psn_is_equal(f->una, f->frontier) && inflight_is_at_boundary(f);
+}
+
+/* SQD: whatever was begun is finished, then the program is told (IBA vol. 1, 10.3.1.5). A WR that was taken and waits, for a fence or a window, was not begun. */
 static void check_drained(struct qp *q)
 {
-	if (!q->is_draining || q->flight.oldest)
+	if (!q->is_draining || !req_is_drained(q))
 		return;
 	q->is_draining = false;
 	if (q->attr.sqd_async_notify)
@@ -423,12 +429,12 @@ static void check_drained(struct qp *q)
 /* Inline, since what sends a packet and finds no other calls it twice. */
 static inline __attribute__((always_inline)) bool find_work(struct qp *q)
 {
-	if (q->flight.cursor)
-		return true;
-	if (q->state == ABI_QP_SQD) {
+	if (__builtin_expect(q->state == ABI_QP_SQD, 0) && inflight_is_at_boundary(&q->flight)) {
 		check_drained(q);
 		return false;
 	}
+	if (q->flight.cursor)
+		return true;
 	if (q->is_flushing) /* what was posted in SQE is not sent */
 		return false;
 	if (take_wqe(q))
@@ -581,6 +587,15 @@ void req_on_answered(struct qp *q)
 	/* an answer to a request from before a rewind finds it forgotten */
 	if (q->req.rd_atomic)
 		q->req.rd_atomic--;
+}
+
+void req_on_rd_atomic_changed(struct qp *q)
+{
+	struct wr *w = q->flight.cursor;
+	if (!w || !wr_kind_of(w)->has_response || q->attr.max_rd_atomic || w->error_status)
+		return;
+	w->error_status = ABI_WC_LOC_QP_OP_ERR;
+	w->error_cause = CAUSE_WQE_RD_ATOMIC;
 }
 
 void req_on_probe(struct qp *q)

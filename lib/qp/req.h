@@ -25,6 +25,10 @@ void req_sent_datagram(struct qp *q);
 /* n bytes from byte `at` of w; false: a key was refused, w has its error. */
 bool req_copy_payload(struct qp *q, struct wr *w, uint32_t at, uint8_t *to, uint32_t n);
 
+/* No message that was begun is outstanding. */
+bool req_is_drained(const struct qp *q);
+/* max_rd_atomic has been changed, while nothing was outstanding: a READ or atomic that was taken before may not be sent any more. */
+void req_on_rd_atomic_changed(struct qp *q);
 /* A tail-loss probe is due. */
 void req_on_probe(struct qp *q);
 /* Gives the slots of retired WRs back to the program. */

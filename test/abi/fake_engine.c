@@ -130,6 +130,25 @@ static void on_create_cq(struct fake_engine *f, const struct abi_req *req, struc
 	}
 }
 
+/* New slots look as if all of them had been written: whatever lay there before. */
+static void on_modify_cq(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct fake_cq *cq = &f->cq[req->modify_cq.cq];
+	if (req->modify_cq.mask == ABI_CQ_ENTRIES) {
+		uint32_t head = atomic_load(&cq->r.ring->client_index);
+		rep->cq.ring = lay_ring(f, req->modify_cq.entries, sizeof(struct abi_cqe), &cq->next);
+		rep->cq.ring.control_offset = 0;
+		for (uint32_t i = head; i != head + cq->next.count; i++)
+			*(struct abi_cqe *)fake_slot(&cq->next, i) = (struct abi_cqe){ .wr_id = 0xbad, .phase = !(i / cq->next.count % 2) };
+	}
+	if (req->modify_cq.mask == ABI_CQ_SWITCH) {
+		cq->r.slots = cq->next.slots;
+		cq->r.count = cq->next.count;
+		atomic_fetch_add(&cq->r.ring->resizes, 1);
+	}
+	rep->cq.entries = cq->r.count;
+}
+
 static void on_create_qp(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
 {
 	struct fake_qp *qp = &f->qp[f->qps];
@@ -231,6 +250,7 @@ static void (*const answers[ABI_MSG_COUNT])(struct fake_engine *f, const struct 
 	[ABI_CREATE_CHANNEL] = on_create_channel,
 	[ABI_CREATE_CQ] = on_create_cq,
 	[ABI_DESTROY_CQ] = on_destroy_cq,
+	[ABI_MODIFY_CQ] = on_modify_cq,
 	[ABI_CREATE_QP] = on_create_qp,
 	[ABI_MODIFY_QP] = on_modify_qp,
 	[ABI_QUERY_QP] = on_query_qp,
@@ -268,7 +288,9 @@ static int answer(void *session, const struct abi_req *req, struct abi_rep *rep)
 	if (atomic_load(&f->page->dead) || atomic_load(&f->life))
 		return -ENODEV;
 	fake_answer(f, req, rep);
-	return 0;
+	if (f->is_dying)
+		atomic_store(&f->page->dead, 1);
+	return f->is_dying ? -ENODEV : 0;
 }
 
 static int map_region(void *session, uint32_t arena, void **base, uint64_t *bytes)

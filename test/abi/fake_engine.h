@@ -28,6 +28,7 @@ struct fake_ring {
 
 struct fake_cq {
 	struct fake_ring r;
+	struct fake_ring next; /* slots to go on in */
 	uint32_t tail;
 	uint32_t channel; /* handle */
 	uint64_t cookie;
@@ -75,6 +76,7 @@ struct fake_engine {
 	/* Changes a reply before the client gets it. */
 	void (*on_answered)(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep);
 	int call_error;      /* what session_ops.call itself returns */
+	bool is_dying;       /* it carries the next request out and dies before it can answer */
 	/* the client's log */
 	char line[512];
 	unsigned lines;

@@ -349,6 +349,10 @@ static void test_broken_pipes(void **state)
 	assert_int_equal(uroce_channel_get_event(x.ch, &cq), -ENODEV);
 	close(x.f->async[1]);
 	x.f->async[1] = -1;
+	assert_int_equal(uroce_async_get_event(x.ctx, &event), 0); /* once */
+	assert_int_equal(event.type, UROCE_EVENT_DEVICE_FATAL);
+	assert_true(!event.qp && !event.cq && !event.srq);
+	uroce_async_ack_event(&event);
 	assert_int_equal(uroce_async_get_event(x.ctx, &event), -ENODEV);
 	close_cq(&x);
 }

@@ -480,22 +480,27 @@ static void *get_async_event(void *arg)
 {
 	struct client *c = arg;
 	struct uroce_async_event event;
-	return (void *)(intptr_t)uroce_async_get_event(c->ctx, &event);
+	int err = uroce_async_get_event(c->ctx, &event);
+	return (void *)(intptr_t)(err ? err : 1 + (int)event.type);
 }
 
 static void test_blocked_getters_return(void **state)
 {
 	struct client c = open_client();
-	pthread_t threads[2];
+	pthread_t threads[3];
 	void *result;
+	unsigned told = 0;
 	assert_int_equal(pthread_create(&threads[0], NULL, get_channel_event, &c), 0);
 	assert_int_equal(pthread_create(&threads[1], NULL, get_async_event, &c), 0);
+	assert_int_equal(pthread_create(&threads[2], NULL, get_async_event, &c), 0);
 	usleep(20000);
 	fake_daemon_die(c.d, true);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(pthread_join(threads[i], &result), 0);
-		assert_int_equal((int)(intptr_t)result, -ENODEV);
+		told += result == (void *)(intptr_t)(1 + UROCE_EVENT_DEVICE_FATAL);
+		assert_true((intptr_t)result == -ENODEV || (i && told == 1)); /* one of the readers is told of the death */
 	}
+	assert_int_equal(told, 1);
 	close_client(&c);
 }
 

@@ -135,7 +135,7 @@ static void step_request(struct world *w)
 static void step_usual(struct world *w)
 {
 	struct abi_req req = { .type = ABI_CREATE_PD };
-	switch (take(w) % 8) {
+	switch (take(w) % 9) {
 	case 0:
 		break;
 	case 1:
@@ -161,6 +161,9 @@ static void step_usual(struct world *w)
 		req = (struct abi_req){ .type = ABI_MODIFY_QP, .modify_qp = { .qp = some_handle(w), .mask = ABI_QP_STATE | (uint32_t)take(w) << 1 | (uint32_t)take(w) << 9 | (uint32_t)take(w) << 17,
 			.attr = { .state = take(w) % (ABI_QP_STATES + 1), .path_mtu = take(w) & 7, .port_num = 1, .dest_qpn = take(w), .qkey = (uint32_t)take(w) << 24, .max_rd_atomic = take(w), .max_dest_rd_atomic = take(w),
 				.av = { .dgid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = take(w) } } } } };
+		break;
+	case 8:
+		req = (struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = some_handle(w), .mask = 1u << take(w) % 4, .entries = take(w) * 16u, .count = take(w), .period_us = take(w) * 256u } };
 		break;
 	}
 	carry_out(w, &w->client[0], &req);
@@ -198,8 +201,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < STEPS_MAX && w.in.at < w.in.end; i++)
 		steps[take(&w) % (sizeof(steps) / sizeof(steps[0]))](&w);
 	struct core_stats stats;
-	for (unsigned i = 0; i < 2; i++)
+	struct core_usage left;
+	for (unsigned i = 0; i < 2; i++) {
+		core_client_detach(w.client[i].k, UINT32_MAX);
+		core_client_usage(w.client[i].k, &left);
+		if (left.ring_bytes || left.pool_bytes || left.registered_bytes)
+			abort();
 		core_client_free(w.client[i].k);
+	}
 	core_stats(w.core, &stats);
 	if (stats.qps || stats.cqs || stats.mrs || stats.mws || stats.clients)
 		abort();

@@ -75,6 +75,7 @@ struct actor {
 	struct uroce_pd *pd;
 	struct uroce_channel *channel;  /* NULL: does not wait */
 	struct uroce_cq *cq[CONTEXT_CQS_MAX];
+	uint32_t cq_needs;              /* CQEs that can be in one of them at a time */
 	struct uroce_srq *srq;          /* or NULL */
 	struct pool srq_pool;
 	uint32_t limit;                 /* armed; 0: its event has come */

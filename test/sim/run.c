@@ -90,8 +90,9 @@ static void add_context(struct run *r, unsigned host, unsigned context)
 		must(r, uroce_channel_create(a->ctx, &a->channel), "channel", "setup");
 		make_nonblocking(r, uroce_channel_fd(a->channel));
 	}
+	a->cq_needs = count_completions(r->plan, host, context);
 	for (unsigned c = 0; c < a->cqs; c++)
-		must(r, uroce_cq_create(a->ctx, count_completions(r->plan, host, context), a->channel, NULL, &a->cq[c]), "CQ", "setup");
+		must(r, uroce_cq_create(a->ctx, a->cq_needs, a->channel, NULL, &a->cq[c]), "CQ", "setup");
 	if (h->srq[context].buffers) {
 		struct uroce_srq_init init = { .attr = { .max_wr = h->srq[context].buffers } };
 		must(r, uroce_srq_create(a->pd, &init, &a->srq), "SRQ", "setup");

@@ -176,6 +176,16 @@ bool upkeep_is_due(const struct end *e)
 
 /* ---- of the context ---- */
 
+/* Another size, with whatever is in it; and its events sooner or later. */
+static void change_cq(struct actor *a, struct uroce_cq *cq)
+{
+	uint32_t entries = a->cq_needs << rng_below(&a->rng, 3);
+	if (uroce_cq_resize(cq, entries) || uroce_cq_entries(cq) < entries)
+		verdict_fail(a->verdict, "a CQ cannot be made one of %u entries", entries);
+	if (a->channel && uroce_cq_moderate(cq, (uint32_t)rng_below(&a->rng, 9), 1 + (uint32_t)rng_below(&a->rng, 300)))
+		verdict_fail(a->verdict, "the events of a CQ cannot be moderated");
+}
+
 /* Now and then another size and a new limit. */
 static void change_srq(struct actor *a)
 {
@@ -207,6 +217,8 @@ void upkeep_actor(struct actor *a)
 {
 	if (a->srq && rng_below(&a->rng, 32) == 0)
 		change_srq(a);
+	if (rng_below(&a->rng, 32) == 0)
+		change_cq(a, a->cq[rng_below(&a->rng, a->cqs)]);
 	if (a->ends && rng_below(&a->rng, 32) == 0)
 		register_passing(a);
 }

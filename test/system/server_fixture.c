@@ -60,6 +60,11 @@ void daemon_prepare_with(struct daemon *d, const char *keys)
 {
 	char device[128];
 	snprintf(device, sizeof(device), "%s%s", DEVICE, keys);
+	daemon_prepare_device(d, device);
+}
+
+void daemon_prepare_device(struct daemon *d, const char *device)
+{
 	memset(d, 0, sizeof(*d));
 	strcpy(d->folder, "/tmp/uroce-test-XXXXXX");
 	CHECK(mkdtemp(d->folder));

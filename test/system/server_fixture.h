@@ -32,6 +32,8 @@ struct daemon {
 void daemon_prepare(struct daemon *d);
 /* The same, with more keys in the engine's device string: ",key=value". */
 void daemon_prepare_with(struct daemon *d, const char *keys);
+/* The same with a device string of the test's own, "served:...". */
+void daemon_prepare_device(struct daemon *d, const char *device);
 /* Starts the server on its thread; *d.err says how it went. */
 void daemon_run(struct daemon *d);
 void daemon_stop(struct daemon *d, enum ctl_bye_code code, const char *text);

@@ -135,6 +135,30 @@ static void live(const char *path, int fd)
 	}
 }
 
+/* The second ring is 64 MiB, in regions of its own; whether it is used already or not. */
+static void resize_halfway(const char *path, int fd)
+{
+	struct raw r;
+	struct abi_rep rep;
+	raw_open(&r, path);
+	uint32_t cq = raw_cq(&r, 16);
+	raw_qp(&r, raw_pd(&r), cq);
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 1 << 20 } }, &rep));
+	stay(fd);
+}
+
+static void resize_all_but_moved(const char *path, int fd)
+{
+	struct raw r;
+	struct abi_rep rep;
+	raw_open(&r, path);
+	uint32_t cq = raw_cq(&r, 1 << 19);
+	raw_qp(&r, raw_pd(&r), cq);
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 16 } }, &rep));
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_SWITCH } }, &rep));
+	stay(fd);
+}
+
 /* ---- tests ---- */
 
 static void kill_each_kind(void *arg)
@@ -147,6 +171,8 @@ static void kill_each_kind(void *arg)
 		{ "kill -9 of a client whose child keeps its socket", leave_socket_to_child },
 		{ "kill -9 while 512 MiB are made", want_memory },
 		{ "kill -9 of a client with 64 MiB", have_memory },
+		{ "kill -9 halfway in the resize of a CQ", resize_halfway },
+		{ "kill -9 after the resize of a CQ, before it has moved", resize_all_but_moved },
 	};
 	struct daemon d;
 	struct raw witness;

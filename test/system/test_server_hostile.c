@@ -450,6 +450,50 @@ static void test_misused_pipes(void **state)
 	RUN(misuse_pipes);
 }
 
+/* ---- requests that cannot be ---- */
+
+static void resize_wrongly(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	struct abi_rep rep;
+	begin(&w);
+	raw_open(&r, w.d.path);
+	uint32_t cq = raw_cq(&r, 64), pd = raw_pd(&r);
+	raw_qp(&r, pd, cq);
+	const struct {
+		uint32_t cq, mask, entries, count, period_us;
+		int status;
+	} rows[] = {
+		{ cq ^ 1, ABI_CQ_ENTRIES, 128, 0, 0, -ENOENT }, { pd + 77, ABI_CQ_SWITCH, 0, 0, 0, -ENOENT }, { UINT32_MAX, ABI_CQ_MODERATION, 0, 0, 0, -ENOENT }, { 0, ABI_CQ_ENTRIES, 1, 0, 0, -ENOENT },
+		{ cq, ABI_CQ_SWITCH, 128, 0, 0, -EINVAL }, { cq, 0, 128, 0, 0, -EINVAL }, { cq, UINT32_MAX, 128, 1, 1, -EINVAL }, { cq, ABI_CQ_ENTRIES | ABI_CQ_SWITCH, 128, 0, 0, -EINVAL },
+		{ cq, ABI_CQ_ENTRIES, 0, 0, 0, -EINVAL }, { cq, ABI_CQ_ENTRIES, UINT32_MAX, 0, 0, -EINVAL }, { cq, ABI_CQ_ENTRIES, 0x80000000, 0, 0, -EINVAL }, { cq, ABI_CQ_MODERATION, 0, UINT32_MAX, UINT32_MAX, -EINVAL },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct abi_req req = { .type = ABI_MODIFY_CQ, .modify_cq = { rows[i].cq, rows[i].mask, rows[i].entries, rows[i].count, rows[i].period_us, 0 } };
+		CHECK(raw_call(&r, &req, &rep) == rows[i].status && rep.text[0]);
+	}
+	/* again and again, without ever going on, then for ever to and fro */
+	for (unsigned i = 0; i < 200; i++)
+		CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 1 + (i * 7919) % 10000 } }, &rep));
+	for (unsigned i = 0; i < 200; i++) {
+		CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 1u << i % 12 } }, &rep));
+		CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_SWITCH } }, &rep));
+	}
+	char *text = daemon_report(&w.d);
+	char *refused = strstr(text, " refused_requests ");
+	CHECK(refused && strtoul(refused + 18, NULL, 10) == sizeof(rows) / sizeof(rows[0]));
+	free(text);
+	raw_close(&r);
+	finish(&w);
+}
+
+/* known-bugs: 43 */
+static void test_resizing_wrongly(void **state)
+{
+	RUN(resize_wrongly);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_size_changed_before_mapped),
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_misused_pipes),
+		cmocka_unit_test(test_resizing_wrongly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
