@@ -405,7 +405,7 @@ static enum drop check_connection(const struct qp *q, const struct packet *p)
 }
 
 /* It may change, with the path for instance (annex A17: it is there for the network to spread flows), so nothing is dropped for it; but whoever forges packets does not know it. */
-static void note_source_port(struct qp *q, const struct packet *p, enum drop d)
+static __attribute__((cold)) void note_source_port(struct qp *q, const struct packet *p, enum drop d)
 {
 	if (q->peer_port)
 		qp_count(q, QP_SOURCE_PORT_CHANGES);

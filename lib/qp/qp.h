@@ -281,11 +281,11 @@ struct failure {
 /* RESET: forgets everything, returns the rings to empty. */
 void qp_reset(struct qp *q);
 /* The requester failed: the oldest WR completes with f, everything else of the SQ is flushed, the QP goes to ERR; a UC QP to SQE, where receives go on. */
-void qp_fail_send(struct qp *q, struct failure f);
+__attribute__((cold)) void qp_fail_send(struct qp *q, struct failure f);
 /* The responder failed: the receive in progress, if any, completes with f (flushed when f.status is 0); the QP goes to ERR with this async event. */
-void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event);
+__attribute__((cold)) void qp_fail_receive(struct qp *q, struct failure f, enum abi_event event);
 /* To ERR without a culprit. */
-void qp_enter_error(struct qp *q);
+__attribute__((cold)) void qp_enter_error(struct qp *q);
 /* A send WR is done. Its slot is free and it is back in the slab; on success the CQE appears only if it is signaled. */
 void qp_complete_send(struct qp *q, struct wr *w, struct failure f);
 /* op: the packet that ended the message (immediate and solicited event come from it); NULL on failure. */

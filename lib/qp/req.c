@@ -179,7 +179,7 @@ static struct wr *copy_wqe(struct qp *q, const uint8_t *slot)
 }
 
 /* Nobody can say any more what was posted (IBA vol. 1, 11.6.3.2: local work queue catastrophic error). */
-static void fail_index(struct qp *q)
+static __attribute__((cold)) void fail_index(struct qp *q)
 {
 	q->env->bad_indices++;
 	q->error.cause = CAUSE_RING_INDEX;
@@ -263,7 +263,7 @@ static void fill_bth(const struct qp *q, struct bth *b, const struct opcode *op,
 	b->ack_request = false;
 }
 
-static void set_local_error(struct wr *w, enum mem_verdict v)
+static __attribute__((cold)) void set_local_error(struct wr *w, enum mem_verdict v)
 {
 	w->error_status = ABI_WC_LOC_PROT_ERR;
 	w->error_cause = v == MEM_BAD_RANGE ? CAUSE_LOCAL_RANGE : v == MEM_BAD_RIGHTS ? CAUSE_LOCAL_RIGHTS : CAUSE_LOCAL_KEY;
@@ -487,7 +487,7 @@ void req_sent_datagram(struct qp *q)
 }
 
 /* Nobody answers for the next hop: an unreliable message is lost there as it would be further on, and that is no error of this QP's. */
-static void lose_unreachable(struct qp *q)
+static __attribute__((cold)) void lose_unreachable(struct qp *q)
 {
 	struct inflight *f = &q->flight;
 	for (unsigned n = 0; n < LOST_AT_ONCE && req_next(q) && (f->cursor->psns || local_run(q)); n++) {
@@ -513,7 +513,7 @@ static bool is_path_ready(struct qp *q)
 	return false;
 }
 
-static uint32_t send_probe(struct qp *q, uint8_t *frame)
+static __attribute__((cold)) uint32_t send_probe(struct qp *q, uint8_t *frame)
 {
 	struct wr *w = q->flight.oldest;
 	q->req.is_probe_due = false;

@@ -260,7 +260,7 @@ static enum drop repeat_read(struct qp *q, const struct packet *p, struct replay
 	return DROP_DUPLICATE;
 }
 
-static enum drop repeat(struct qp *q, const struct packet *p)
+static __attribute__((cold)) enum drop repeat(struct qp *q, const struct packet *p)
 {
 	struct replay_record *rec;
 	qp_count(q, QP_DUPLICATE_REQUEST);
@@ -286,7 +286,7 @@ static enum drop repeat(struct qp *q, const struct packet *p)
 
 /* ---- what a verdict means ---- */
 
-static enum drop carry_out(struct qp *q, enum verdict v)
+static __attribute__((cold)) enum drop carry_out(struct qp *q, enum verdict v)
 {
 	const struct verdict_row *row = &verdicts[v][q->service];
 	struct resp *r = &q->resp;
