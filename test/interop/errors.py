@@ -105,6 +105,20 @@ CASES = (
     Case(UD_SRQ, 'SEND, nothing in the SRQ', send('send')),
 )
 
+# Of a peer that has ATOMIC WRITE, and of one that has not, or no FLUSH: rxe drops what is in none of its tables (IBA 9.7.4.1.3 would have it answer NAK invalid request), and every FLUSH (see matrix.find_lack).
+ATOMIC_WRITE_CASES = (
+    Case('ATOMIC WRITE, unknown rkey', send('atomic_write', 8, flip=0x100), 'REM_ACCESS_ERR'),
+    Case('ATOMIC WRITE, rkey of another PD', send('atomic_write', 8, key='foreign'), 'REM_ACCESS_ERR'),
+    Case('ATOMIC WRITE, region without the right', send('atomic_write', 8), 'REM_ACCESS_ERR', responder_qp='rights=5'),
+    Case('ATOMIC WRITE, not enabled on the QP', send('atomic_write', 8), 'REM_INV_REQ_ERR', responder_qp='access=5'),
+)
+NO_ATOMIC_WRITE_CASES = (Case('ATOMIC WRITE, which the peer does not know', send('atomic_write', 8), 'RETRY_EXC_ERR', requester_keys=SHORT),)
+NO_FLUSH_CASES = (Case('FLUSH, which the peer drops', send('flush'), 'RETRY_EXC_ERR', requester_keys=SHORT),)
+
+
+def newest_cases(has_atomic_write):
+    return (ATOMIC_WRITE_CASES if has_atomic_write else NO_ATOMIC_WRITE_CASES) + NO_FLUSH_CASES
+
 
 def says(expected, stack):
     return expected[stack] if isinstance(expected, dict) else expected

@@ -14,8 +14,9 @@ UDP_BYTES, BTH_BYTES, DETH_BYTES, IMM_BYTES, ICRC_BYTES = 8, 12, 8, 4, 4
 
 
 class Op:
-    def __init__(self, name, takes_recv=False, has_imm=False, is_read=False, is_atomic=False):
+    def __init__(self, name, takes_recv=False, has_imm=False, is_read=False, is_atomic=False, is_newest=False):
         self.name, self.takes_recv, self.has_imm, self.is_read, self.is_atomic = name, takes_recv, has_imm, is_read, is_atomic
+        self.is_newest = is_newest  # IBA 1.5: not every peer has it
 
 
 OPS = {op.name: op for op in (
@@ -26,6 +27,8 @@ OPS = {op.name: op for op in (
     Op('read', is_read=True),
     Op('cas', is_atomic=True),
     Op('fadd', is_atomic=True),
+    Op('atomic_write', is_newest=True),
+    Op('flush', is_newest=True),
 )}
 
 

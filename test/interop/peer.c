@@ -36,7 +36,7 @@
 
 #define RECV_BIT (UINT64_C(1) << 63)
 
-static const char *const ops[STACK_OPS] = { "send", "send_imm", "write", "write_imm", "read", "cas", "fadd" };
+static const char *const ops[STACK_OPS] = { "send", "send_imm", "write", "write_imm", "read", "cas", "fadd", "atomic_write", "flush" };
 
 static const char *const services[STACK_SERVICES] = { "rc", "uc", "ud" };
 

@@ -11,7 +11,7 @@
 struct stack;
 
 enum stack_service { STACK_RC, STACK_UC, STACK_UD, STACK_SERVICES };
-enum stack_op { STACK_SEND, STACK_SEND_IMM, STACK_WRITE, STACK_WRITE_IMM, STACK_READ, STACK_CAS, STACK_FADD, STACK_OPS };
+enum stack_op { STACK_SEND, STACK_SEND_IMM, STACK_WRITE, STACK_WRITE_IMM, STACK_READ, STACK_CAS, STACK_FADD, STACK_ATOMIC_WRITE, STACK_FLUSH, STACK_OPS };
 
 struct stack_plan {
 	enum stack_service service;
@@ -50,7 +50,7 @@ struct stack_wr {
 	enum stack_op op;
 	uint64_t wr_id;
 	uint64_t at; /* offset in the memory */
-	uint32_t len;
+	uint32_t len; /* FLUSH: of the range at remote_addr */
 	uint64_t remote_addr;
 	uint32_t rkey, imm;
 	uint64_t compare_add, swap;
@@ -70,6 +70,7 @@ int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_ca
 void stack_destroy(struct stack *s);
 int stack_connect(struct stack *s, const struct stack_path *path);
 int stack_aim(struct stack *s, const struct stack_aim *aim);
+/* -EOPNOTSUPP: the stack has no such operation. */
 int stack_post_send(struct stack *s, const struct stack_wr *wr);
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len);
 /* How many came, 0 to n. */

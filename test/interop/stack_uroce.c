@@ -26,6 +26,7 @@ const char stack_name[] = "uroce";
 static const enum uroce_opcode opcodes[STACK_OPS] = {
 	[STACK_SEND] = UROCE_OP_SEND, [STACK_SEND_IMM] = UROCE_OP_SEND_WITH_IMM, [STACK_WRITE] = UROCE_OP_WRITE, [STACK_WRITE_IMM] = UROCE_OP_WRITE_WITH_IMM,
 	[STACK_READ] = UROCE_OP_READ, [STACK_CAS] = UROCE_OP_COMPARE_SWAP, [STACK_FADD] = UROCE_OP_FETCH_ADD,
+	[STACK_ATOMIC_WRITE] = UROCE_OP_ATOMIC_WRITE, [STACK_FLUSH] = UROCE_OP_FLUSH,
 };
 
 #define CONNECT_UC (UROCE_QP_ACCESS_FLAGS | UROCE_QP_PATH_MTU)
@@ -136,8 +137,8 @@ int stack_aim(struct stack *s, const struct stack_aim *aim)
 int stack_post_send(struct stack *s, const struct stack_wr *wr)
 {
 	struct uroce_sge sge = { (uintptr_t)s->plan.memory + wr->at, wr->len, uroce_mr_lkey(s->mr) };
-	struct uroce_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len ? 1 : 0, .opcode = opcodes[wr->op], .imm = wr->imm, .remote_addr = wr->remote_addr,
-		.rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap, .ah = s->ah, .remote_qpn = s->aim.qpn, .remote_qkey = s->aim.qkey };
+	struct uroce_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len && wr->op != STACK_FLUSH, .opcode = opcodes[wr->op], .imm = wr->imm, .remote_addr = wr->remote_addr,
+		.flush = { wr->len, UROCE_FLUSH_GLOBAL, UROCE_FLUSH_RANGE }, .rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap, .ah = s->ah, .remote_qpn = s->aim.qpn, .remote_qkey = s->aim.qkey };
 	int n = uroce_post_send(s->qp, &w, 1);
 	return n < 0 ? n : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The scenarios of the roce-sim suite, as a scripted peer plays them in the language of the traces: what the peer does wrong, or suffers, and then all that can be seen of it: our packets, completions, the
- * QP's state and its counters. A trace next door is one rule; a scenario is a connection from its first packet to its end. Each comes twice where it can: against our requester, and against our responder.
- * known-bugs: C */
+ * QP's state and its counters. A trace next door is one rule; a scenario is a connection from its first packet to its end. Each comes twice where it can: against our requester, and against our responder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
