@@ -39,6 +39,29 @@ def send_with_wrong_qkey(pair):
     requester.do(aim % (QKEYS[1] ^ 1), 'send op=send at=0 len=64', 'wait sends=1', aim % QKEYS[1])
 
 
+def write_by_window(pair, key):
+    return 'send op=write at=0 len=64 addr=%d rkey=%d' % (pair.cards[1]['addr'] + pair.half, key)
+
+
+def write_after_invalidate(pair):
+    """The window takes a WRITE, the peer invalidates it, and it takes none any more."""
+    requester, responder = pair.ends
+    key = responder.do('bind at=%d len=64' % pair.half, 'recv at=%d len=64' % pair.half)[0]['rkey']
+    requester.do(write_by_window(pair, key), 'send op=send_inv at=0 len=8 rkey=%d' % key)
+    pair.finish(requester, 2, 0, 'WRITE by a window and SEND with invalidate')
+    pair.finish(responder, 0, 1, 'the receive of SEND with invalidate')
+    requester.ask(write_by_window(pair, key))
+
+
+def write_after_rebind(pair):
+    """A window of type 1 that is bound again: the new key takes a WRITE, the old one none any more."""
+    requester, responder = pair.ends
+    old, new = (responder.ask('bind at=%d len=64 type=1' % pair.half)['rkey'] for _ in range(2))
+    requester.ask(write_by_window(pair, new))
+    pair.finish(requester, 1, 0, 'WRITE by a window')
+    requester.ask(write_by_window(pair, old))
+
+
 def send_to_nobody(pair):
     pair.ends[1].ask('destroy')
     send('send')(pair)
@@ -60,6 +83,8 @@ TOO_LONG_UC = {'uroce': '', 'rxe': 'LOC_QP_OP_ERR'}
 CASES = (
     Case(RC, 'WRITE, unknown rkey', send('write', flip=0x100), 'REM_ACCESS_ERR'),
     Case(RC, 'WRITE of several packets, unknown rkey', send('write', 5000, flip=0x100), 'REM_ACCESS_ERR'),
+    Case(RC, 'WRITE by a window that was invalidated', write_after_invalidate, 'REM_ACCESS_ERR'),
+    Case(RC, 'WRITE by the old key of a window that was bound anew', write_after_rebind, 'REM_ACCESS_ERR'),
     # the specification takes the receive at the end of a message that is accepted, so it is flushed (IBA 9.9.3); rxe ends it with the error of the request
     Case(RC, 'WRITE with immediate, unknown rkey, while a receive waits', with_receive('write_imm'), 'REM_ACCESS_ERR', {'uroce': 'WR_FLUSH_ERR', 'rxe': 'REM_ACCESS_ERR'}),
     Case(RC, 'READ, unknown rkey', send('read', flip=0x100), 'REM_ACCESS_ERR'),
@@ -107,13 +132,13 @@ CASES = (
 
 # Of a peer that has ATOMIC WRITE, and of one that has not, or no FLUSH: rxe drops what is in none of its tables (IBA 9.7.4.1.3 would have it answer NAK invalid request), and every FLUSH (see matrix.find_lack).
 ATOMIC_WRITE_CASES = (
-    Case('ATOMIC WRITE, unknown rkey', send('atomic_write', 8, flip=0x100), 'REM_ACCESS_ERR'),
-    Case('ATOMIC WRITE, rkey of another PD', send('atomic_write', 8, key='foreign'), 'REM_ACCESS_ERR'),
-    Case('ATOMIC WRITE, region without the right', send('atomic_write', 8), 'REM_ACCESS_ERR', responder_qp='rights=5'),
-    Case('ATOMIC WRITE, not enabled on the QP', send('atomic_write', 8), 'REM_INV_REQ_ERR', responder_qp='access=5'),
+    Case(RC, 'ATOMIC WRITE, unknown rkey', send('atomic_write', 8, flip=0x100), 'REM_ACCESS_ERR'),
+    Case(RC, 'ATOMIC WRITE, rkey of another PD', send('atomic_write', 8, key='foreign'), 'REM_ACCESS_ERR'),
+    Case(RC, 'ATOMIC WRITE, region without the right', send('atomic_write', 8), 'REM_ACCESS_ERR', responder_qp='rights=5'),
+    Case(RC, 'ATOMIC WRITE, not enabled on the QP', send('atomic_write', 8), 'REM_INV_REQ_ERR', responder_qp='access=5'),
 )
-NO_ATOMIC_WRITE_CASES = (Case('ATOMIC WRITE, which the peer does not know', send('atomic_write', 8), 'RETRY_EXC_ERR', requester_keys=SHORT),)
-NO_FLUSH_CASES = (Case('FLUSH, which the peer drops', send('flush'), 'RETRY_EXC_ERR', requester_keys=SHORT),)
+NO_ATOMIC_WRITE_CASES = (Case(RC, 'ATOMIC WRITE, which the peer does not know', send('atomic_write', 8), 'RETRY_EXC_ERR', requester_keys=SHORT),)
+NO_FLUSH_CASES = (Case(RC, 'FLUSH, which the peer drops', send('flush'), 'RETRY_EXC_ERR', requester_keys=SHORT),)
 
 
 def newest_cases(has_atomic_write):
@@ -138,7 +163,7 @@ def act_and_hear(case, pair):
         if 'Invalid argument' not in str(e):
             raise
         return REFUSED
-    told = pair.ends[0].ask('wait sends=1 ms=8000')
+    told = pair.ends[0].ask('wait sends=%d ms=8000' % pair.ends[0].ask('wait')['posted'])
     return '' if told['first'] == 'SUCCESS' and told['sends'] else told['first']
 
 

@@ -123,7 +123,7 @@ class Guest:
     def give_port(self, port):
         self.busy.discard(port)
 
-    def start(self, space, tap, mac, addresses, mtu, seconds=120):
+    def start(self, space, tap, mac, addresses, mtu, seconds=240):
         """tap: a tap device in network namespace `space`, up. On a busy machine an emulated CPU is off for a second and more, and its peers give up: it goes before others."""
         args = ['ip', 'netns', 'exec', space, 'nice', '-n', '-10', 'setpriv', '--pdeathsig', 'KILL', 'qemu-system-x86_64', '-name', 'uroce-interop', '-no-user-config', '-nodefaults', '-display', 'none', '-no-reboot',
                 '-accel', 'tcg,thread=multi,tb-size=256', '-cpu', 'max', '-smp', '1', '-m', '512',

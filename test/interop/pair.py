@@ -14,9 +14,11 @@ UDP_BYTES, BTH_BYTES, DETH_BYTES, IMM_BYTES, ICRC_BYTES = 8, 12, 8, 4, 4
 
 
 class Op:
-    def __init__(self, name, takes_recv=False, has_imm=False, is_read=False, is_atomic=False, is_newest=False):
-        self.name, self.takes_recv, self.has_imm, self.is_read, self.is_atomic = name, takes_recv, has_imm, is_read, is_atomic
-        self.is_newest = is_newest  # IBA 1.5: not every peer has it
+    """verb: the peer's op, if it is not the name. by_window: the responder binds a window of type 2 for it, and the request names that one's key. is_newest: IBA 1.5, not every peer has it."""
+
+    def __init__(self, name, takes_recv=False, has_imm=False, is_read=False, is_atomic=False, is_newest=False, by_window=False, verb=None):
+        self.name, self.takes_recv, self.has_imm, self.is_read, self.is_atomic, self.is_newest = name, takes_recv, has_imm, is_read, is_atomic, is_newest
+        self.by_window, self.verb = by_window, verb or name
 
 
 OPS = {op.name: op for op in (
@@ -29,6 +31,8 @@ OPS = {op.name: op for op in (
     Op('fadd', is_atomic=True),
     Op('atomic_write', is_newest=True),
     Op('flush', is_newest=True),
+    Op('send_inv', takes_recv=True, by_window=True),
+    Op('write_mw', by_window=True, verb='write'),
 )}
 
 
@@ -113,10 +117,14 @@ class Pair:
         if op.takes_recv and not self.waiting:
             prepare.append('recv at=%d len=%d' % (self.half, header + size if op.name != 'write_imm' else 0))
             self.waiting = 1
-        ask_together((source, ['fill at=%d len=%d seed=%d' % (source_at, size, self.serial)]), (result, prepare))
+        if op.by_window:
+            prepare.append('bind at=%d len=%d' % (self.half, max(size, 8)))
+        ready = ask_together((source, ['fill at=%d len=%d seed=%d' % (source_at, size, self.serial)]), (result, prepare))
+        key = ready[1][-1]['rkey'] if op.by_window else self.cards[1]['rkey']
         self.sends += 1
         ms = 20000 if self.service.is_reliable else LOST_MS + size // 1024
-        work = [(requester, ['send op=%s at=0 len=%d imm=%d %s' % (op.name, size, imm, self.target()), 'wait sends=%d ms=20000' % self.sends])]
+        words = (op.verb, size, imm, self.cards[1]['addr'] + self.half, key)
+        work = [(requester, ['send op=%s at=0 len=%d imm=%d addr=%d rkey=%d' % words, 'wait sends=%d ms=20000' % self.sends])]
         if op.takes_recv:
             work.append((responder, ['wait recvs=%d ms=%d' % (self.recvs + 1, ms)]))
         said = ask_together(*work)
@@ -126,14 +134,18 @@ class Pair:
             if heard['recvs'] <= self.recvs:
                 return False
             self.recvs, self.waiting = self.recvs + 1, 0
-            self.check_receive(op, size, heard, imm)
+            self.check_receive(op, size, heard, imm, key)
+        elif op.by_window:
+            responder.ask('unbind')
         return self.check_result(result, result_at + header, size, is_last or op.takes_recv)
 
-    def check_receive(self, op, size, wc, imm):
+    def check_receive(self, op, size, wc, imm, key):
         responder = self.ends[1]
         header = self.service.header_bytes
         if wc['len'] != header + size or wc.get('imm') != (imm if op.has_imm else None):
             raise PeerError('%s: the receive of %s says %d bytes, immediate %s' % (responder.name, op.name, wc['len'], wc.get('imm')))
+        if wc.get('inv') != (key if op.by_window and responder.name != 'rxe' else None):  # rxe tells only programs of the kernel's
+            raise PeerError('%s: the receive of %s says that key %s was invalidated' % (responder.name, op.name, wc.get('inv')))
         if header and (wc.get('grh') != 1 or wc.get('src') != self.cards[0]['qpn']):
             raise PeerError('%s: the datagram has GRH %s and comes from QP %s, not %s' % (responder.name, wc.get('grh'), wc.get('src'), self.cards[0]['qpn']))
         if header:

@@ -7,7 +7,7 @@
  * A line is a command and key=value words (numbers in C notation); each is answered by one line, "ok key=value ..." or "error TEXT".
  *
  *     gids                                                   the GIDs, by index
- *     qp [service=rc srq=0 gid=0 bytes=1M access=15 rights=15 depth=128 qkey=0]    memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
+ *     qp [service=rc srq=0 gid=0 bytes=1M access=15 rights=31 depth=128 qkey=0]    memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
  *     connect own_psn= [qpn= psn= gid= mtu=1024 timeout=18 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS; UD takes own_psn alone
  *     aim gid= qpn= qkey=                                    UD: where datagrams go from now on
  *     fill at= len= seed= [n=1 stride=0]                     bytes that follow from seed, of the next slot from seed + 1
@@ -17,12 +17,14 @@
  *     arrived at= len= seed= of= [n=1 stride=0]              got: which of `of` messages each slot holds, - none
  *     bytes at= len=                                         hex
  *     word at= [set=]                                        eight bytes as a number
+ *     bind at= len= [type=2]                                 a memory window there, for reading and writing: rkey
+ *     unbind                                                 takes it away, type 2
  *     recv at= len= [n=1 stride=0]                           posts receives
  *     send op= [at= len= addr= rkey= imm= add= compare= swap= n=1 stride=0 window=depth ms=10000]    posts requests, not more than window outstanding; stops at an error
  *     wait [sends= recvs= ms=10000]                          until so many have completed since `qp`, however they did
  *     state, counters, why, destroy, quit
  *
- * wait answers: sends, recvs (completed in all), bad (not successes), first (status of the first of those; its wr), len, imm, src, grh (of the last receive), ms (that it took).
+ * wait answers: posted (sends), sends, recvs (completed in all), bad (not successes), first (status of the first of those; its wr), len, imm or inv (the key that was invalidated), src, grh (of the last receive), ms (that it took).
  * Owns the QP and what came of its WRs; the memory is peer_memory.c's to look at. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,8 +37,9 @@
 #include "peer.h"
 
 #define RECV_BIT (UINT64_C(1) << 63)
+#define DRAIN_MS 5000u
 
-static const char *const ops[STACK_OPS] = { "send", "send_imm", "write", "write_imm", "read", "cas", "fadd", "atomic_write", "flush" };
+static const char *const ops[STACK_OPS] = { "send", "send_imm", "write", "write_imm", "read", "cas", "fadd", "atomic_write", "flush", "send_inv" };
 
 static const char *const services[STACK_SERVICES] = { "rc", "uc", "ud" };
 
@@ -137,7 +140,7 @@ static int do_qp(struct peer *p, const struct line *l)
 	memset(p->memory, PATTERN_GUARD, p->bytes);
 	p->has_qp = true;
 	struct stack_plan plan = { p->service, number_of(l, "srq", 0), p->memory, p->bytes, (uint32_t)number_of(l, "gid", 0), (uint32_t)number_of(l, "access", 15),
-		(uint32_t)number_of(l, "rights", 15), p->depth, (uint32_t)number_of(l, "qkey", 0) };
+		(uint32_t)number_of(l, "rights", 31), p->depth, (uint32_t)number_of(l, "qkey", 0) };
 	int err = stack_create(p->stack, &plan, &card);
 	if (err)
 		return answer_error(err);
@@ -203,13 +206,47 @@ static int take_completions(struct peer *p)
 	return n < 0 ? n : 0;
 }
 
+/* Until everything posted has completed: binds are not counted as requests by those who wait for these. */
+static int drain_sends(struct peer *p)
+{
+	uint64_t start_ms = now_ms(), bad = p->bad;
+	int err = 0;
+	while (!err && p->sends < p->posted_sends)
+		err = now_ms() - start_ms > DRAIN_MS ? -ETIMEDOUT : take_completions(p);
+	return err ? err : p->bad != bad ? -EIO : 0;
+}
+
+static int do_bind(struct peer *p, const struct line *l)
+{
+	struct range r;
+	uint32_t rkey;
+	uint64_t type = number_of(l, "type", 2);
+	int err = p->has_qp && take_range(p, l, &r) && (type == 1 || type == 2) ? stack_bind(p->stack, p->posted_sends, (int)type, r.at, r.len, &rkey) : -EINVAL;
+	p->posted_sends += !err;
+	err = err ? err : drain_sends(p);
+	if (err)
+		return answer_error(err);
+	printf("ok rkey=%u\n", rkey);
+	return 0;
+}
+
+static int do_unbind(struct peer *p, const struct line *l)
+{
+	int err = p->has_qp ? stack_unbind(p->stack, p->posted_sends) : -EINVAL;
+	p->posted_sends += !err;
+	err = err ? err : drain_sends(p);
+	return err ? answer_error(err) : answer_ok();
+}
+
 static void answer_completions(const struct peer *p, uint64_t since_ms)
 {
 	unsigned known = sizeof(statuses) / sizeof(statuses[0]);
-	printf("ok sends=%llu recvs=%llu bad=%llu first=%s wr=%llu len=%u ms=%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->bad,
+	printf("ok posted=%llu sends=%llu recvs=%llu bad=%llu first=%s wr=%llu len=%u ms=%llu", (unsigned long long)p->posted_sends, (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->bad,
 		p->first_status < known ? statuses[p->first_status] : "OTHER", (unsigned long long)p->first_wr, p->last_recv.len, (unsigned long long)(now_ms() - since_ms));
 	if (p->last_recv.has_imm)
 		printf(" imm=%u", ntohl(p->last_recv.imm));
+	if (p->last_recv.has_inv)
+		printf(" inv=%u", p->last_recv.imm);
 	if (p->last_recv.has_grh)
 		printf(" grh=1 src=%u", p->last_recv.src_qpn);
 	printf("\n");
@@ -288,7 +325,7 @@ static int do_why(struct peer *p, const struct line *l)
 }
 
 static const struct command commands[] = {
-	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "aim", do_aim }, { "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state },
+	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "aim", do_aim }, { "bind", do_bind }, { "unbind", do_unbind }, { "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state },
 	{ "counters", do_counters }, { "why", do_why }, { "destroy", do_destroy }, { NULL, NULL },
 };
 

@@ -11,7 +11,7 @@
 struct stack;
 
 enum stack_service { STACK_RC, STACK_UC, STACK_UD, STACK_SERVICES };
-enum stack_op { STACK_SEND, STACK_SEND_IMM, STACK_WRITE, STACK_WRITE_IMM, STACK_READ, STACK_CAS, STACK_FADD, STACK_ATOMIC_WRITE, STACK_FLUSH, STACK_OPS };
+enum stack_op { STACK_SEND, STACK_SEND_IMM, STACK_WRITE, STACK_WRITE_IMM, STACK_READ, STACK_CAS, STACK_FADD, STACK_ATOMIC_WRITE, STACK_FLUSH, STACK_SEND_INV, STACK_OPS };
 
 struct stack_plan {
 	enum stack_service service;
@@ -52,14 +52,16 @@ struct stack_wr {
 	uint64_t at; /* offset in the memory */
 	uint32_t len; /* FLUSH: of the range at remote_addr */
 	uint64_t remote_addr;
-	uint32_t rkey, imm;
+	uint32_t rkey; /* SEND_INV: the one to invalidate */
+	uint32_t imm;
 	uint64_t compare_add, swap;
 };
 
 struct stack_wc {
 	uint64_t wr_id;
-	uint32_t status, len, imm, src_qpn;
-	bool has_imm, has_grh;
+	uint32_t status, len, src_qpn;
+	uint32_t imm; /* or the key that was invalidated */
+	bool has_imm, has_grh, has_inv;
 };
 
 extern const char stack_name[];
@@ -73,6 +75,10 @@ int stack_aim(struct stack *s, const struct stack_aim *aim);
 /* -EOPNOTSUPP: the stack has no such operation. */
 int stack_post_send(struct stack *s, const struct stack_wr *wr);
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len);
+/* Posts the bind of a window, which is made at the first one, for remote read and write; type 1 or 2. *rkey opens it once the WR has completed. */
+int stack_bind(struct stack *s, uint64_t wr_id, int type, uint64_t at, uint64_t len, uint32_t *rkey);
+/* Posts a LOCAL_INV of the window of type 2. */
+int stack_unbind(struct stack *s, uint64_t wr_id);
 /* How many came, 0 to n. */
 int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n);
 /* The QP's state, or a negative errno. */

@@ -15,6 +15,8 @@ struct stack {
 	struct uroce_cq *cq;
 	struct uroce_srq *srq; /* or NULL */
 	struct uroce_qp *qp;
+	struct uroce_mw *mw[2]; /* by type less one, or NULL */
+	uint32_t mw_rkey;      /* of that of type 2 */
 	struct uroce_ah *ah;   /* where datagrams go, or NULL */
 	struct stack_aim aim;
 	struct uroce_endpoint own;
@@ -26,7 +28,7 @@ const char stack_name[] = "uroce";
 static const enum uroce_opcode opcodes[STACK_OPS] = {
 	[STACK_SEND] = UROCE_OP_SEND, [STACK_SEND_IMM] = UROCE_OP_SEND_WITH_IMM, [STACK_WRITE] = UROCE_OP_WRITE, [STACK_WRITE_IMM] = UROCE_OP_WRITE_WITH_IMM,
 	[STACK_READ] = UROCE_OP_READ, [STACK_CAS] = UROCE_OP_COMPARE_SWAP, [STACK_FADD] = UROCE_OP_FETCH_ADD,
-	[STACK_ATOMIC_WRITE] = UROCE_OP_ATOMIC_WRITE, [STACK_FLUSH] = UROCE_OP_FLUSH,
+	[STACK_ATOMIC_WRITE] = UROCE_OP_ATOMIC_WRITE, [STACK_FLUSH] = UROCE_OP_FLUSH, [STACK_SEND_INV] = UROCE_OP_SEND_WITH_INV,
 };
 
 #define CONNECT_UC (UROCE_QP_ACCESS_FLAGS | UROCE_QP_PATH_MTU)
@@ -103,6 +105,8 @@ int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_ca
 
 void stack_destroy(struct stack *s)
 {
+	uroce_mw_destroy(s->mw[0]);
+	uroce_mw_destroy(s->mw[1]);
 	uroce_qp_destroy(s->qp);
 	uroce_srq_destroy(s->srq);
 	uroce_ah_destroy(s->ah);
@@ -137,8 +141,35 @@ int stack_aim(struct stack *s, const struct stack_aim *aim)
 int stack_post_send(struct stack *s, const struct stack_wr *wr)
 {
 	struct uroce_sge sge = { (uintptr_t)s->plan.memory + wr->at, wr->len, uroce_mr_lkey(s->mr) };
-	struct uroce_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len && wr->op != STACK_FLUSH, .opcode = opcodes[wr->op], .imm = wr->imm, .remote_addr = wr->remote_addr,
-		.flush = { wr->len, UROCE_FLUSH_GLOBAL, UROCE_FLUSH_RANGE }, .rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap, .ah = s->ah, .remote_qpn = s->aim.qpn, .remote_qkey = s->aim.qkey };
+	struct uroce_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len && wr->op != STACK_FLUSH, .opcode = opcodes[wr->op], .imm = wr->op == STACK_SEND_INV ? wr->rkey : wr->imm,
+		.remote_addr = wr->remote_addr, .flush = { wr->len, UROCE_FLUSH_GLOBAL, UROCE_FLUSH_RANGE }, .rkey = wr->rkey, .compare_add = wr->compare_add, .swap = wr->swap, .ah = s->ah,
+		.remote_qpn = s->aim.qpn, .remote_qkey = s->aim.qkey };
+	int n = uroce_post_send(s->qp, &w, 1);
+	return n < 0 ? n : 0;
+}
+
+int stack_bind(struct stack *s, uint64_t wr_id, int type, uint64_t at, uint64_t len, uint32_t *rkey)
+{
+	struct uroce_bind to = { .addr = (uintptr_t)s->plan.memory + at, .len = len, .lkey = uroce_mr_lkey(s->mr), .access = UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ };
+	struct uroce_mw **mw = &s->mw[type - 1];
+	int err = *mw ? 0 : uroce_mw_create(s->pd, (enum uroce_mw_type)type, mw);
+	if (err)
+		return err;
+	if (type == 1) {
+		err = uroce_mw_bind(s->qp, *mw, &to, wr_id, 0);
+		*rkey = uroce_mw_rkey(*mw);
+		return err;
+	}
+	s->mw_rkey = uroce_inc_rkey(s->mw_rkey ? s->mw_rkey : uroce_mw_rkey(*mw));
+	*rkey = s->mw_rkey;
+	struct uroce_send_wr w = { .wr_id = wr_id, .opcode = UROCE_OP_BIND_MW, .rkey = s->mw_rkey, .bind = &to };
+	int n = uroce_post_send(s->qp, &w, 1);
+	return n < 0 ? n : 0;
+}
+
+int stack_unbind(struct stack *s, uint64_t wr_id)
+{
+	struct uroce_send_wr w = { .wr_id = wr_id, .opcode = UROCE_OP_LOCAL_INV, .invalidate_rkey = s->mw_rkey };
 	int n = uroce_post_send(s->qp, &w, 1);
 	return n < 0 ? n : 0;
 }
@@ -156,7 +187,8 @@ int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
 	struct uroce_wc w[16];
 	int got = uroce_cq_poll(s->cq, w, n < 16 ? n : 16);
 	for (int i = 0; i < got; i++)
-		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm, w[i].src_qpn, w[i].flags & UROCE_WC_HAS_IMM, w[i].flags & UROCE_WC_HAS_GRH };
+		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].src_qpn, w[i].imm, w[i].flags & UROCE_WC_HAS_IMM, w[i].flags & UROCE_WC_HAS_GRH,
+			w[i].flags & UROCE_WC_HAS_INVALIDATED };
 	return got;
 }
 

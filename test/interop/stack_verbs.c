@@ -15,6 +15,7 @@ struct stack {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq; /* or NULL */
 	struct ibv_qp *qp;
+	struct ibv_mw *mw[2]; /* by type less one, or NULL */
 	struct ibv_ah *ah;   /* where datagrams go, or NULL */
 	struct stack_aim aim;
 	struct stack_plan plan;
@@ -24,7 +25,7 @@ const char stack_name[] = "verbs";
 
 static const enum ibv_wr_opcode opcodes[STACK_OPS] = {
 	[STACK_SEND] = IBV_WR_SEND, [STACK_SEND_IMM] = IBV_WR_SEND_WITH_IMM, [STACK_WRITE] = IBV_WR_RDMA_WRITE, [STACK_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-	[STACK_READ] = IBV_WR_RDMA_READ, [STACK_CAS] = IBV_WR_ATOMIC_CMP_AND_SWP, [STACK_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+	[STACK_READ] = IBV_WR_RDMA_READ, [STACK_CAS] = IBV_WR_ATOMIC_CMP_AND_SWP, [STACK_FADD] = IBV_WR_ATOMIC_FETCH_AND_ADD, [STACK_SEND_INV] = IBV_WR_SEND_WITH_INV,
 };
 
 #define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
@@ -100,6 +101,9 @@ int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_ca
 
 void stack_destroy(struct stack *s)
 {
+	for (int i = 0; i < 2; i++)
+		if (s->mw[i])
+			ibv_dealloc_mw(s->mw[i]);
 	if (s->qp)
 		ibv_destroy_qp(s->qp);
 	if (s->srq)
@@ -181,7 +185,35 @@ int stack_post_send(struct stack *s, const struct stack_wr *wr)
 	struct ibv_send_wr w = { .wr_id = wr->wr_id, .sg_list = &sge, .num_sge = wr->len ? 1 : 0, .opcode = opcodes[wr->op], .imm_data = wr->imm }, *bad;
 	if (wr->op == STACK_ATOMIC_WRITE || wr->op == STACK_FLUSH) /* not in libibverbs of Debian 12 */
 		return -EOPNOTSUPP;
+	if (wr->op == STACK_SEND_INV)
+		w.invalidate_rkey = wr->rkey;
 	address_wr(s, wr, &w);
+	return -ibv_post_send(s->qp, &w, &bad);
+}
+
+int stack_bind(struct stack *s, uint64_t wr_id, int type, uint64_t at, uint64_t len, uint32_t *rkey)
+{
+	struct ibv_mw_bind_info to = { s->mr, (uintptr_t)s->plan.memory + at, len, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+	struct ibv_mw **mw = &s->mw[type - 1];
+	int err;
+	if (!*mw)
+		*mw = ibv_alloc_mw(s->pd, type == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+	if (!*mw)
+		return errno ? -errno : -EIO;
+	if (type == 1) {
+		err = -ibv_bind_mw(s->qp, *mw, &(struct ibv_mw_bind){ .wr_id = wr_id, .bind_info = to });
+	} else {
+		struct ibv_send_wr w = { .wr_id = wr_id, .opcode = IBV_WR_BIND_MW, .bind_mw = { *mw, ibv_inc_rkey((*mw)->rkey), to } }, *bad;
+		err = -ibv_post_send(s->qp, &w, &bad);
+		(*mw)->rkey = err ? (*mw)->rkey : w.bind_mw.rkey;
+	}
+	*rkey = (*mw)->rkey;
+	return err;
+}
+
+int stack_unbind(struct stack *s, uint64_t wr_id)
+{
+	struct ibv_send_wr w = { .wr_id = wr_id, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = s->mw[1] ? s->mw[1]->rkey : 0 }, *bad;
 	return -ibv_post_send(s->qp, &w, &bad);
 }
 
@@ -197,7 +229,7 @@ int stack_poll(struct stack *s, struct stack_wc *wc, unsigned n)
 	struct ibv_wc w[16];
 	int got = ibv_poll_cq(s->cq, n < 16 ? (int)n : 16, w);
 	for (int i = 0; i < got; i++)
-		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].imm_data, w[i].src_qp, w[i].wc_flags & IBV_WC_WITH_IMM, w[i].wc_flags & IBV_WC_GRH };
+		wc[i] = (struct stack_wc){ w[i].wr_id, (uint32_t)w[i].status, w[i].byte_len, w[i].src_qp, w[i].imm_data, w[i].wc_flags & IBV_WC_WITH_IMM, w[i].wc_flags & IBV_WC_GRH, w[i].wc_flags & IBV_WC_WITH_INV };
 	return got < 0 ? -EIO : got;
 }
 

@@ -112,8 +112,6 @@ static const char *add_frame(struct golden *g, const struct pcap_frame *from, ui
 		return NULL;
 	if (!packet_is_icrc_ok(&p))
 		return "has packets with a wrong ICRC";
-	if (p.op->flags & OPCODE_INVALIDATE)
-		return "has SEND with invalidate, which is not there yet";
 	if (g->frames == FRAMES_MAX)
 		return "is too long";
 	*f = (struct golden_frame){ .bytes = malloc(from->len), .len = from->len, .time_ns = from->time_ns - start_ns };
@@ -261,10 +259,10 @@ void golden_set_qpn(uint8_t *frame, const struct packet *p, uint32_t qpn)
 	put24(in_frame(frame, p, p->bth) + 5, qpn);
 }
 
-/* RETH and AtomicETH begin with the address and the key. */
+/* RETH and AtomicETH begin with the address and the key, IETH is nothing but the key. */
 void golden_set_rkey(uint8_t *frame, const struct packet *p, uint32_t rkey)
 {
-	uint8_t *at = in_frame(frame, p, p->bth) + 12 + 8;
+	uint8_t *at = in_frame(frame, p, p->bth) + 12 + (p->op->flags & OPCODE_INVALIDATE ? 0 : 8);
 	at[0] = (uint8_t)(rkey >> 24);
 	put24(at + 1, rkey & 0xffffff);
 }

@@ -136,7 +136,7 @@ static void feed(struct taker *k, const struct golden_frame *f)
 	memcpy(frame, f->bytes, f->len);
 	golden_set_qpn(frame, &f->p, uroce_qp_num(k->host.qp));
 	if (golden_get_range(&f->p, &range))
-		golden_set_rkey(frame, &f->p, uroce_mr_rkey(golden_find_region(&k->host, range.rkey)->mr));
+		golden_set_rkey(frame, &f->p, golden_find_region(&k->host, range.rkey)->rkey);
 	golden_seal(frame, &f->p);
 	golden_host_feed(&k->host, frame, f->len);
 	if (golden_host_pull(&k->host))

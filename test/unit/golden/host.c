@@ -15,6 +15,7 @@
 #define START_NS 1000000000ull
 #define RD_ATOMIC 16u
 #define PEER_QPN 0x123u
+#define REMOTE (UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC)
 
 struct golden_way golden_way_of(const struct packet *own)
 {
@@ -28,7 +29,7 @@ struct golden_way golden_way_back(const struct packet *peers)
 
 static void open_core(struct golden_host *h, const struct golden_way *way)
 {
-	struct core_config c = { .name = "golden", .addr.mode = ADDR_OWN, .max_frame = 4300, .max_qp = 4, .max_cq = 4, .max_mr = 32, .seed = 1, .hooks = &direct_hooks };
+	struct core_config c = { .name = "golden", .addr.mode = ADDR_OWN, .max_frame = 4300, .max_qp = 4, .max_cq = 4, .max_mr = 64, .seed = 1, .hooks = &direct_hooks };
 	struct uroce_open_attr attr = { .log_level = 1 };
 	uint32_t index;
 	memcpy(c.addr.mac, way->mac, 6);
@@ -81,9 +82,25 @@ struct golden_region *golden_host_region(struct golden_host *h, uint32_t capture
 {
 	struct golden_region *r = &h->region[h->regions++];
 	assert_true(h->regions <= GOLDEN_REGIONS);
-	*r = (struct golden_region){ captured_rkey, va, len, calloc(1, len + 1), NULL };
-	assert_int_equal(uroce_mr_register_iova(h->pd, r->memory, len, va, 15, &r->mr), 0);
+	*r = (struct golden_region){ captured_rkey, va, len, false, calloc(1, len + 1), NULL, 0 };
+	assert_int_equal(uroce_mr_register_iova(h->pd, r->memory, len, va, REMOTE | UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_MW_BIND, &r->mr), 0);
+	r->rkey = uroce_mr_rkey(r->mr);
 	return r;
+}
+
+void golden_host_window(struct golden_host *h, uint32_t captured_rkey, uint64_t va, uint64_t len)
+{
+	struct golden_region *r = golden_host_region(h, captured_rkey, va, len);
+	struct uroce_bind to = { .addr = va, .len = len, .lkey = uroce_mr_lkey(r->mr), .access = REMOTE };
+	struct uroce_mw *mw;
+	struct uroce_wc wc;
+	assert_int_equal(uroce_mw_create(h->pd, UROCE_MW_TYPE_2, &mw), 0);
+	r->rkey = uroce_inc_rkey(uroce_mw_rkey(mw));
+	struct uroce_send_wr wr = { .opcode = UROCE_OP_BIND_MW, .flags = UROCE_SEND_SIGNALED, .rkey = r->rkey, .bind = &to };
+	assert_int_equal(uroce_post_send(h->qp, &wr, 1), 1);
+	assert_int_equal(golden_host_pull(h), 0);
+	assert_int_equal(uroce_cq_poll(h->cq, &wc, 1), 1);
+	assert_int_equal(wc.status, UROCE_WC_SUCCESS);
 }
 
 void golden_host_feed(struct golden_host *h, const uint8_t *frame, uint32_t len)

@@ -14,8 +14,10 @@
 struct golden_region {
 	uint32_t captured_rkey;
 	uint64_t va, len;
+	bool is_window; /* the peer may invalidate its key */
 	uint8_t *memory;
 	struct uroce_mr *mr;
+	uint32_t rkey; /* ours */
 };
 
 struct golden_host {
@@ -53,6 +55,8 @@ void golden_host_open(struct golden_host *h, const struct golden *g, const struc
 void golden_host_close(struct golden_host *h);
 /* Memory that a peer, or a WR, names from va on. */
 struct golden_region *golden_host_region(struct golden_host *h, uint32_t captured_rkey, uint64_t va, uint64_t len);
+/* The same through a memory window. */
+void golden_host_window(struct golden_host *h, uint32_t captured_rkey, uint64_t va, uint64_t len);
 void golden_host_feed(struct golden_host *h, const uint8_t *frame, uint32_t len);
 /* The next frame that it sends now; its length, 0: none. */
 uint32_t golden_host_pull(struct golden_host *h);

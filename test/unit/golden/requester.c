@@ -103,6 +103,10 @@ static bool gather(struct play *y, const struct packet *first, struct uroce_send
 		wr->flags |= p->solicited ? UROCE_SEND_SOLICITED : 0;
 		bool has_imm = p->op->flags & OPCODE_IMMEDIATE, is_write = p->op->message == MESSAGE_WRITE;
 		wr->opcode = is_write ? (has_imm ? UROCE_OP_WRITE_WITH_IMM : UROCE_OP_WRITE) : has_imm ? UROCE_OP_SEND_WITH_IMM : UROCE_OP_SEND;
+		if (p->op->flags & OPCODE_INVALIDATE) {
+			wr->opcode = UROCE_OP_SEND_WITH_INV;
+			wr->invalidate_rkey = p->invalidate_rkey;
+		}
 		++*psns;
 		return true;
 	}

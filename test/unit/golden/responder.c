@@ -59,30 +59,48 @@ static bool is_refused(const struct golden *g, unsigned responder, struct psn ps
 
 bool golden_get_range(const struct packet *p, struct golden_range *r)
 {
-	*r = p->op->flags & OPCODE_RETH ? (struct golden_range){ p->reth.rkey, p->reth.va, p->reth.len } : (struct golden_range){ p->atomic.rkey, p->atomic.va, 8 };
-	return p->op->flags & (OPCODE_RETH | OPCODE_ATOMIC);
+	if (p->op->flags & OPCODE_INVALIDATE)
+		*r = (struct golden_range){ p->invalidate_rkey, 0, 0 };
+	else
+		*r = p->op->flags & OPCODE_RETH ? (struct golden_range){ p->reth.rkey, p->reth.va, p->reth.len } : (struct golden_range){ p->atomic.rkey, p->atomic.va, 8 };
+	return p->op->flags & (OPCODE_RETH | OPCODE_ATOMIC | OPCODE_INVALIDATE);
+}
+
+/* Makes room for a range in the plan of its key; n: how many plans there are. */
+static unsigned add_range(struct golden_region *plan, unsigned n, const struct golden_range *r, bool is_invalidated)
+{
+	unsigned k = 0;
+	while (k < n && plan[k].captured_rkey != r->rkey)
+		k++;
+	if (k == n)
+		plan[n++] = (struct golden_region){ .captured_rkey = r->rkey, .va = r->va, .len = r->len };
+	assert_true(n <= GOLDEN_REGIONS);
+	plan[k].is_window |= is_invalidated;
+	if (is_invalidated)
+		return n; /* it names no range */
+	if (!plan[k].len)
+		plan[k].va = r->va;
+	uint64_t end = plan[k].va + plan[k].len > r->va + r->len ? plan[k].va + plan[k].len : r->va + r->len;
+	plan[k].va = plan[k].va < r->va ? plan[k].va : r->va;
+	plan[k].len = end - plan[k].va;
+	return n;
 }
 
 void golden_register_regions(struct golden_host *h, const struct golden *g, unsigned requester)
 {
-	struct golden_region plan[GOLDEN_REGIONS];
-	unsigned n = 0, k;
+	struct golden_region plan[GOLDEN_REGIONS + 1];
 	struct golden_range r;
+	unsigned n = 0;
 	for (unsigned i = 0; i < g->frames; i++) {
-		const struct golden_frame *f = &g->frame[i];
-		if (!golden_is_request(f, requester) || !golden_get_range(&f->p, &r) || is_refused(g, !requester, f->p.psn))
-			continue;
-		for (k = 0; k < n && plan[k].captured_rkey != r.rkey; k++)
-			;
-		if (k == n)
-			plan[n++] = (struct golden_region){ .captured_rkey = r.rkey, .va = r.va, .len = r.len };
-		assert_true(n < GOLDEN_REGIONS);
-		uint64_t end = plan[k].va + plan[k].len > r.va + r.len ? plan[k].va + plan[k].len : r.va + r.len;
-		plan[k].va = plan[k].va < r.va ? plan[k].va : r.va;
-		plan[k].len = end - plan[k].va;
+		const struct packet *p = &g->frame[i].p;
+		if (golden_is_request(&g->frame[i], requester) && golden_get_range(p, &r) && !is_refused(g, !requester, p->psn))
+			n = add_range(plan, n, &r, p->op->flags & OPCODE_INVALIDATE);
 	}
-	for (k = 0; k < n; k++)
-		golden_host_region(h, plan[k].captured_rkey, plan[k].va, plan[k].len);
+	for (unsigned k = 0; k < n; k++)
+		if (plan[k].is_window)
+			golden_host_window(h, plan[k].captured_rkey, plan[k].va, plan[k].len ? plan[k].len : 1);
+		else
+			golden_host_region(h, plan[k].captured_rkey, plan[k].va, plan[k].len);
 }
 
 struct golden_region *golden_find_region(struct golden_host *h, uint32_t captured_rkey)
@@ -173,7 +191,7 @@ static void answer_request(struct golden_host *h, struct log_of_sent *l, const s
 	golden_set_qpn(frame, &f->p, uroce_qp_num(h->qp));
 	if (golden_get_range(&f->p, &range)) {
 		r = golden_find_region(h, range.rkey);
-		golden_set_rkey(frame, &f->p, r && !is_refused(g, !f->side, f->p.psn) ? uroce_mr_rkey(r->mr) : 0x5a5a5a5a);
+		golden_set_rkey(frame, &f->p, r && !is_refused(g, !f->side, f->p.psn) ? r->rkey : 0x5a5a5a5a);
 	}
 	if (g->is_wild)
 		golden_ask_ack(frame, &f->p);
