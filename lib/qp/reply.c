@@ -74,6 +74,23 @@ static uint32_t build_atomic_answer(struct qp *q, struct replay_record *rec, uin
 	return packet_finish(frame, &q->ah.template, end);
 }
 
+/* The region of a READ went away. What was answered in full before may well have arrived, and the peer, knowing that, have taken the key away itself, while a copy of its request was still on the way: only if it has not
+ * arrived does the NAK mean anything to it, and it ends nothing here. */
+static uint32_t refuse_read(struct qp *q, struct replay_record *rec, struct psn psn, uint8_t *frame)
+{
+	if (rec->was_answered) {
+		uint8_t *end = begin(q, frame, MESSAGE_ACKNOWLEDGE, 0, psn, 0);
+		replay_done(&q->out.replay, rec);
+		qp_count(q, QP_NAKS_SENT);
+		return packet_finish(frame, &q->ah.template, aeth_write(end, AETH_NAK_REMOTE_ACCESS, rec->msn));
+	}
+	/* what is behind it is not answered any more */
+	replay_clear(&q->out.replay);
+	reply_nak(q, AETH_NAK_REMOTE_ACCESS, psn, true);
+	qp_fail_receive(q, (struct failure){ 0, 0 }, ABI_EVENT_QP_ACCESS_ERR);
+	return 0;
+}
+
 static uint32_t build_read_answer(struct qp *q, struct replay_record *rec, uint8_t *frame)
 {
 	uint64_t at = (uint64_t)rec->next << q->mtu_log2;
@@ -82,13 +99,8 @@ static uint32_t build_read_answer(struct qp *q, struct replay_record *rec, uint8
 	bool is_first = rec->next == rec->from, is_last = rec->next + 1 == rec->psns;
 	uint8_t *host = NULL;
 	struct psn psn = psn_add(rec->first, rec->next);
-	if (n && mr_check_remote(q->env->mrs, q->pd, &q->windows, rec->rkey, rec->va + at, n, MEM_REMOTE_READ, &host) != MEM_OK) {
-		/* the region went away: what is behind it is not answered any more */
-		replay_clear(&q->out.replay);
-		reply_nak(q, AETH_NAK_REMOTE_ACCESS, psn, true);
-		qp_fail_receive(q, (struct failure){ 0, 0 }, ABI_EVENT_QP_ACCESS_ERR);
-		return 0;
-	}
+	if (n && mr_check_remote(q->env->mrs, q->pd, &q->windows, rec->rkey, rec->va + at, n, MEM_REMOTE_READ, &host) != MEM_OK)
+		return refuse_read(q, rec, psn, frame);
 	unsigned pad = -n & 3;
 	uint8_t *to = begin(q, frame, MESSAGE_READ_RESPONSE, (is_first ? OPCODE_FIRST : 0) | (is_last ? OPCODE_LAST : 0), psn, pad);
 	if (is_first || is_last)

@@ -135,7 +135,7 @@ static void step_request(struct world *w)
 static void step_usual(struct world *w)
 {
 	struct abi_req req = { .type = ABI_CREATE_PD };
-	switch (take(w) % 9) {
+	switch (take(w) % 12) {
 	case 0:
 		break;
 	case 1:
@@ -164,6 +164,15 @@ static void step_usual(struct world *w)
 		break;
 	case 8:
 		req = (struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = some_handle(w), .mask = 1u << take(w) % 4, .entries = take(w) * 16u, .count = take(w), .period_us = take(w) * 256u } };
+		break;
+	case 9:
+		req = (struct abi_req){ .type = ABI_REREG_MR, .reg_mr = { .mr = some_handle(w), .mask = take(w) & 15, .pd = some_handle(w), .access = take(w), .addr = take(w), .len = take(w) * 64u, .memory = some_handle(w) | 1u } };
+		break;
+	case 10:
+		req = (struct abi_req){ .type = ABI_ALLOC_MR, .handle = some_handle(w) };
+		break;
+	case 11:
+		req = (struct abi_req){ .type = ABI_CREATE_MW, .create_mw = { .pd = some_handle(w), .type = take(w) & 3 } };
 		break;
 	}
 	carry_out(w, &w->client[0], &req);

@@ -2,6 +2,7 @@
 /* Packets with a right ICRC, posts, and time, in any order, into two live QPs of a core. The input is a list of steps, a byte each and the bytes that the step wants; qp_check.c says what must hold after
  * each. Memory is malloc'd piece by piece, so that the sanitizer sees what touches more than it may; each WR completes once, in post order; every frame that leaves is a good one.
  * known-bugs: 11 22 24 27 33 47 50 */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define BURST_MAX 8u
 
 #define AHS 4u
-#define ACCESS_ALL (15 | UROCE_ACCESS_FLUSH_GLOBAL)
+#define NAMES 3u
+#define REMOTE_ALL (15 | UROCE_ACCESS_FLUSH_GLOBAL)
+#define ACCESS_ALL (REMOTE_ALL | UROCE_ACCESS_MW_BIND)
 
 enum { MR_MAIN, MR_READONLY, MR_LOCAL, MR_FOREIGN, MR_COUNT };
 
@@ -52,6 +55,9 @@ struct world {
 	bool is_completed[STEPS_MAX + 1]; /* receives of the SRQ, by wr_id */
 	struct uroce_mr *mr[MR_COUNT];
 	uint32_t lkey[MR_COUNT], rkey[MR_COUNT];
+	struct uroce_mw *window;
+	struct uroce_mr *fast;
+	uint32_t name[NAMES]; /* keys of a window of type 2, of a fast MR, and of what can be neither; the lower 8 bits are free */
 	uint8_t *memory;
 	struct side side[QPS];
 	uint8_t frame[FRAME_BYTES];
@@ -108,12 +114,21 @@ static void open_memory(struct world *w)
 	}
 }
 
+static void open_names(struct world *w)
+{
+	must(uroce_mw_create(w->pd[0], UROCE_MW_TYPE_2, &w->window));
+	must(uroce_mr_alloc(w->pd[0], &w->fast));
+	w->name[0] = uroce_mw_rkey(w->window);
+	w->name[1] = uroce_mr_rkey(w->fast);
+	w->name[2] = w->rkey[MR_MAIN];
+}
+
 static const struct {
 	uint32_t init, rtr, rts;                 /* attributes of each step */
 	uint8_t first_opcode, opcodes, last_operation;
 } services[] = {
 	[UROCE_RC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER,
-		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 30, UROCE_OP_FLUSH },
+		UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_SQ_PSN | UROCE_QP_MAX_RD_ATOMIC, 0, 30, UROCE_OP_REG_MR },
 	[UROCE_UC] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_ACCESS_FLAGS, UROCE_QP_AV | UROCE_QP_PATH_MTU | UROCE_QP_DEST_QPN | UROCE_QP_RQ_PSN, UROCE_QP_SQ_PSN, 0x20, 12, UROCE_OP_WRITE_WITH_IMM },
 	[UROCE_UD] = { UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | UROCE_QP_QKEY, 0, UROCE_QP_SQ_PSN, 0x64, 2, UROCE_OP_SEND_WITH_IMM },
 };
@@ -126,7 +141,7 @@ static void connect_qp(struct world *w, struct side *s)
 	struct gid peer;
 	gid_parse("10.0.0.2", &peer);
 	struct uroce_qp_attr attr = {
-		.state = UROCE_QP_INIT, .port_num = 1, .access = ACCESS_ALL, .path_mtu = MTU, .dest_qpn = 0x777, .rq_psn = 0xfffff0, .sq_psn = 0xfffff8, .max_dest_rd_atomic = a & 3, .max_rd_atomic = a >> 2 & 3,
+		.state = UROCE_QP_INIT, .port_num = 1, .access = REMOTE_ALL, .path_mtu = MTU, .dest_qpn = 0x777, .rq_psn = 0xfffff0, .sq_psn = 0xfffff8, .max_dest_rd_atomic = a & 3, .max_rd_atomic = a >> 2 & 3,
 		.min_rnr_timer = 1, .timeout = a >> 4 & 7, .retry_cnt = b & 3, .rnr_retry = b >> 2 & 7,
 	};
 	memcpy(attr.av.dgid.raw, peer.b, 16);
@@ -180,6 +195,7 @@ static void open_world(struct world *w)
 	w->now = 1000000000;
 	open_core(w);
 	open_memory(w);
+	open_names(w);
 	open_queues(w);
 }
 
@@ -208,9 +224,18 @@ static uint32_t pick_dlen(struct world *w, uint32_t payload)
 	return b < 8 ? odd[b] : b * 16u;
 }
 
+/* Of two keys each of a window and of a fast MR. */
+static uint32_t pick_name(struct world *w)
+{
+	uint8_t b = take(w);
+	return w->name[b % NAMES] ^ (b & 0x80 ? 1 : 0);
+}
+
 static uint32_t pick_key(struct world *w, const uint32_t keys[MR_COUNT])
 {
 	uint8_t b = take(w);
+	if ((b & 0xf0) == 0x10)
+		return pick_name(w);
 	return b & 0xc0 ? keys[MR_MAIN] : b & 0x20 ? b : keys[b % MR_COUNT];
 }
 
@@ -251,7 +276,7 @@ static uint8_t *write_extensions(struct world *w, const struct opcode *op, uint3
 	if (op->flags & OPCODE_IMMEDIATE)
 		at = immediate_write(at, take(w));
 	if (op->flags & OPCODE_INVALIDATE)
-		at = ieth_write(at, w->rkey[MR_MAIN]);
+		at = ieth_write(at, pick_name(w));
 	return at;
 }
 
@@ -299,10 +324,11 @@ static unsigned pick_sges(struct world *w, struct uroce_sge *sge)
 static void step_send(struct world *w, struct side *s)
 {
 	struct uroce_sge sge[4];
+	struct uroce_bind bind;
 	uint8_t op = take(w), flags = take(w);
 	struct uroce_send_wr wr = { .wr_id = s->posted_sends, .sg_list = sge, .opcode = op % (services[s->service].last_operation + 1u), .flags = flags & 0xb, .remote_addr = 0x7000, .rkey = 0x1234, .compare_add = 1, .swap = 2 };
 	wr.num_sge = pick_sges(w, sge);
-	if (wr.opcode >= UROCE_OP_COMPARE_SWAP) {
+	if (wr.opcode >= UROCE_OP_COMPARE_SWAP && wr.opcode <= UROCE_OP_ATOMIC_WRITE) {
 		sge[0].addr = MEMORY_VA;
 		sge[0].len = 8;
 		sge[0].lkey = w->lkey[op & 0x80 ? MR_READONLY : MR_MAIN];
@@ -311,6 +337,13 @@ static void step_send(struct world *w, struct side *s)
 	if (wr.opcode == UROCE_OP_FLUSH) {
 		wr.num_sge = 0;
 		wr.flush = (struct uroce_flush){ op, flags >> 4 & 3, flags >> 6 & 1 };
+	}
+	if (wr.opcode >= UROCE_OP_SEND_WITH_INV)
+		wr.rkey = wr.invalidate_rkey = pick_name(w);
+	if (wr.opcode > UROCE_OP_SEND_WITH_INV) {
+		wr.num_sge = 0;
+		bind = (struct uroce_bind){ .addr = pick_va(w), .len = pick_len(w), .lkey = pick_key(w, w->lkey), .access = take(w) & 0x2f, .iova = MEMORY_VA };
+		wr.bind = &bind;
 	}
 	if (s->service == UROCE_UD) {
 		uint8_t to = take(w);
@@ -405,9 +438,10 @@ static void step_time(struct world *w, struct side *s)
 static void step_deregister(struct world *w, struct side *s)
 {
 	unsigned i = take(w) % MR_COUNT;
-	if (w->mr[i])
-		must(uroce_mr_deregister(w->mr[i]));
-	w->mr[i] = NULL;
+	int rc = w->mr[i] ? uroce_mr_deregister(w->mr[i]) : 0;
+	check_true(!rc || rc == -EBUSY, "an MR goes, unless something is bound to it");
+	if (!rc)
+		w->mr[i] = NULL;
 }
 
 static void forget(struct side *s)

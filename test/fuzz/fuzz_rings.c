@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define STEPS_MAX 300u
 #define QPS 2u
 #define AHS 2u
+#define NAMES 3u
 
 struct input {
 	const uint8_t *at, *end;
@@ -28,6 +29,7 @@ struct world {
 	struct raw_cq cq;
 	struct raw_srq srq;
 	bool uses_srq;
+	uint32_t name[NAMES]; /* keys of a window of each type and of a fast MR, before they are bound */
 	uint32_t ah[AHS]; /* UD: to ourselves, to nobody; destroyed and made again in turns */
 	struct raw_qp qp[QPS];
 };
@@ -91,6 +93,12 @@ static void step_send(struct world *w)
 		e.remote_qpn = w->qp[to >> 1 & 1].qpn;
 		e.remote_qkey = to & 0x80 ? 0x80000000 : 0;
 	}
+	if (e.opcode >= ABI_OP_SEND_WITH_INV) {
+		uint8_t b = take(w);
+		e.rkey = e.imm = w->name[b % NAMES] ^ b >> 2;
+	}
+	if (e.opcode == ABI_OP_BIND_MW || e.opcode == ABI_OP_REG_MR)
+		e.bind = (struct abi_bind){ .addr = take(w) * 8u, .len = take(w) * 64u, .lkey = w->memory.key, .access = take(w), .iova = take(w) * 8u };
 	raw_post(&q->sq, &e, sizeof(e));
 	raw_ring_doorbell(&w->client, q, &q->sq);
 }
@@ -188,6 +196,18 @@ static void step_ah(struct world *w)
 
 static void (*const steps[])(struct world *w) = { step_scribble, step_scribble, step_send, step_send, step_receive, step_run, step_run, step_poll, step_state, step_reconnect, step_srq, step_ah };
 
+static void make_names(struct world *w)
+{
+	for (uint32_t i = 0; i < NAMES; i++) {
+		struct abi_req req = { .type = ABI_ALLOC_MR, .handle = w->client.pd };
+		if (i < 2)
+			req = (struct abi_req){ .type = ABI_CREATE_MW, .create_mw = { .pd = w->client.pd, .type = i ? ABI_MW_TYPE_2 : ABI_MW_TYPE_1 } };
+		if (raw_ask(&w->client, &req))
+			abort();
+		w->name[i] = w->client.rep.mr.rkey;
+	}
+}
+
 static void open_world(struct world *w)
 {
 	static const struct abi_qp_cap cap = { 8, 8, 4, 4, 64 };
@@ -202,6 +222,7 @@ static void open_world(struct world *w)
 		raw_srq_new(&w->client, 8, 4, &w->srq);
 		w->client.srq = w->srq.handle;
 	}
+	make_names(w);
 	for (unsigned i = 0; i < AHS; i++)
 		step_ah(w);
 	for (unsigned i = 0; i < QPS; i++)
@@ -220,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	core_client_free(w.client.k);
 	struct core_stats stats;
 	core_stats(w.core, &stats);
-	if (stats.qps || stats.cqs || stats.mrs || stats.clients)
+	if (stats.qps || stats.cqs || stats.mrs || stats.mws || stats.clients)
 		abort();
 	core_free(w.core);
 	return 0;

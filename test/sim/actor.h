@@ -47,6 +47,9 @@ struct end {
 	uint32_t qpn;
 	struct uroce_gid gid;           /* its own */
 	struct uroce_mr *source, *landing, *target;
+	struct uroce_mw *window[SLOTS_MAX];
+	struct uroce_mr *fast[SLOTS_MAX];
+	uint32_t opening_key[OPENINGS_MAX];
 	uint8_t *local, *target_memory;
 	uint64_t local_iova, target_iova;
 	uint32_t source_lkey, landing_lkey, target_rkey;
@@ -55,7 +58,7 @@ struct end {
 	struct pool pool;
 	uint32_t next_from[PLAN_ENDS_MAX]; /* pooled: messages of that end before this one came, or will not come any more */
 	bool *is_lost;                  /* steps that were flushed */
-	uint32_t last_wqe_events;
+	uint32_t last_wqe_events, error_events;
 	uint32_t failed_step;           /* first that completed in error; NO_INDEX: none, or none since it recovered */
 	uint32_t failures;
 	bool has_failed_receive;

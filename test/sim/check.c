@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "pool.h"
+#include "slot.h"
 
 #define FAIL(e, ...) verdict_fail((e)->actor->verdict, __VA_ARGS__)
 
@@ -14,6 +15,7 @@ static const enum uroce_wc_opcode wc_opcodes[] = {
 	[UROCE_OP_SEND] = UROCE_WC_SEND, [UROCE_OP_SEND_WITH_IMM] = UROCE_WC_SEND, [UROCE_OP_WRITE] = UROCE_WC_WRITE, [UROCE_OP_WRITE_WITH_IMM] = UROCE_WC_WRITE, [UROCE_OP_READ] = UROCE_WC_READ,
 	[UROCE_OP_COMPARE_SWAP] = UROCE_WC_COMPARE_SWAP, [UROCE_OP_FETCH_ADD] = UROCE_WC_FETCH_ADD,
 	[UROCE_OP_ATOMIC_WRITE] = UROCE_WC_ATOMIC_WRITE, [UROCE_OP_FLUSH] = UROCE_WC_FLUSH,
+	[UROCE_OP_SEND_WITH_INV] = UROCE_WC_SEND, [UROCE_OP_BIND_MW] = UROCE_WC_BIND_MW, [UROCE_OP_LOCAL_INV] = UROCE_WC_LOCAL_INV, [UROCE_OP_REG_MR] = UROCE_WC_REG_MR,
 };
 
 static bool is_signaled(const struct end *e, uint32_t step)
@@ -147,6 +149,8 @@ static void check_received(struct end *e, uint32_t index, const struct uroce_wc 
 		FAIL(e, "%s: receive %u completed with opcode %d, QP 0x%x and byte_len %u, must be %u", e->name, index, wc->opcode, wc->qpn, wc->byte_len, s->len);
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
 		FAIL(e, "%s: receive %u completed with flags 0x%x and immediate 0x%x, must be 0x%x", e->name, index, wc->flags, wc->imm, has_imm ? s->imm : 0);
+	if (!slot_is_invalidated(e, s, wc))
+		FAIL(e, "%s: receive %u says flags 0x%x and key 0x%x for send %u of the peer", e->name, index, wc->flags, wc->invalidated_rkey, v->step);
 	if (is_write)
 		compare_target(p, v->step);
 	else

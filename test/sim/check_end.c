@@ -112,6 +112,8 @@ static void check_state(struct end *e, struct verdict *v)
 	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || (is_struck && !row->is_vague);
 	if (uroce_qp_query(e->qp, &attr))
 		verdict_fail(v, "%s: cannot be queried", e->name);
+	else if (e->error_events > (is_struck && attr.state == UROCE_QP_ERR) || (is_struck && !row->is_vague && e->plan->is_exact && !e->has_failed_receive && !e->error_events))
+		verdict_fail(v, "%s: was told %u times of an error, in state %d", e->name, e->error_events, attr.state);
 	else if (e->last_wqe_events != (e->plan->uses_srq && attr.state == UROCE_QP_ERR))
 		verdict_fail(v, "%s: was told %u times that it has taken its last receive from the SRQ, in state %d", e->name, e->last_wqe_events, attr.state);
 	else if (is_struck && row->is_vague)

@@ -43,14 +43,17 @@ static void apply_atomic(struct step *s, struct plan_end *from, struct plan_end 
 
 static void apply(struct step *s, struct plan_end *from, struct plan_end *to, struct rng *r)
 {
+	const struct step_kind *k = &step_kinds[s->opcode];
+	if (!k->has_payload && !k->is_remote)
+		return;
 	uint8_t *bytes = malloc(LEN_MAX + 1);
 	if (!bytes)
 		abort();
-	if (step_kinds[s->opcode].is_word && !step_kinds[s->opcode].has_payload) {
+	if (k->is_word && !k->has_payload) {
 		apply_atomic(s, from, to, r);
 	} else if (s->opcode == UROCE_OP_READ) {
 		scatter(from->image_local, s->piece, s->pieces, to->image_target + s->remote_offset, s->len);
-	} else if (!step_kinds[s->opcode].is_flush) {
+	} else {
 		gather(from->image_local, s->piece, s->pieces, bytes);
 		if (step_kinds[s->opcode].is_remote)
 			memcpy(to->image_target + s->remote_offset, bytes, s->len);

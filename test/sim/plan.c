@@ -254,12 +254,16 @@ static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC", [U
 
 static void print_step(const struct step *s, uint32_t i)
 {
-	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD", "AT_WRITE", "FLUSH" };
+	static const char *const names[] = { "SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD", "AT_WRITE", "FLUSH", "SEND_INV", "BIND_MW", "LOCAL_INV", "REG_MR" };
 	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s%s", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
 		s->flags & UROCE_SEND_INLINE ? " inline" : "", s->flags & UROCE_SEND_SOLICITED ? " solicited" : "", s->garbage ? " garbage" : "", s->is_mistaken ? " MISTAKE" : "", s->remote_offset,
 		s->takes_receive ? " takes a receive" : "", s->is_unwanted ? ", wrong Q_Key" : "");
 	if (s->stray != NO_INDEX)
 		printf(", to connection %u side %u", s->stray / 2, s->stray % 2);
+	if (s->opening != NO_INDEX)
+		printf(", opening %u", s->opening);
+	if (s->after != NO_INDEX)
+		printf(", after the peer's %u", s->after);
 	printf("\n");
 }
 

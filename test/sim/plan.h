@@ -62,6 +62,8 @@ struct step {
 	bool is_mistaken;
 	bool is_last_word;       /* nothing later touches the remote range */
 	uint32_t stray;          /* a datagram that goes to the end of this number; NO_INDEX: to the peer, as all others do */
+	uint32_t opening;        /* of the peer's that it goes by or ends, or of its own side that it makes or ends; NO_INDEX: none */
+	uint32_t after;          /* step of the peer that has to have completed before this one is posted; NO_INDEX: none */
 	bool is_unwanted;        /* with a Q_Key that is not the receiver's */
 	uint8_t pieces;
 	struct piece piece[PIECES_MAX];
@@ -91,6 +93,18 @@ struct plan_pool {
 	uint32_t buffers, room;
 };
 
+/* A way into target memory beside its MR, which opens and closes again and again. */
+enum slot_kind { SLOT_WINDOW_1, SLOT_WINDOW_2, SLOT_FAST_MR, SLOT_KINDS };
+#define SLOTS_MAX 3u
+#define OPENINGS_MAX 24u
+struct opening {
+	uint32_t slot, offset, len; /* what of the target */
+	uint64_t iova;              /* fast MRs: of its first byte */
+	bool is_zero_based;
+	uint8_t key;                /* its lower 8 bits */
+	uint32_t opened;            /* by this step */
+};
+
 /* One side of a connection. Memory: `local` begins with source_bytes that only ever are read, then come places that are each written once; `target` is what the peer reads and writes. Both are filled
  * from fill_seed at the beginning and are the image_* at the end. */
 struct plan_end {
@@ -116,6 +130,10 @@ struct plan_end {
 	uint64_t mistake_ns;        /* when a vague one strikes; 0: none does */
 	uint64_t drain_ns;          /* goes to SQD then, and back to RTS when it is told that it is drained; 0: does not */
 	bool is_exact;              /* a mistake strikes at its step and no other */
+	enum slot_kind slot[SLOTS_MAX];
+	unsigned slots;
+	struct opening opening[OPENINGS_MAX];
+	uint32_t openings;
 	bool recovers;              /* goes from SQE back to RTS, and on with what was not posted yet */
 };
 #define PLAN_RC_ATTR_MASK (UROCE_QP_PATH_MTU | UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT | UROCE_QP_RNR_RETRY | UROCE_QP_MAX_RD_ATOMIC | UROCE_QP_MAX_DEST_RD_ATOMIC | UROCE_QP_MIN_RNR_TIMER)

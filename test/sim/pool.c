@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slot.h"
+
 #define FAIL(e, ...) verdict_fail((e)->actor->verdict, __VA_ARGS__)
 #define GUARD 16u
 #define POOL_MARK (UINT64_C(2) << 32) /* in a wr_id */
@@ -127,6 +129,8 @@ static bool is_it(const struct end *from, const struct end *e, const struct step
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
 		return false;
 	if (header_of(e) && !(wc->flags & UROCE_WC_HAS_GRH))
+		return false;
+	if (!slot_is_invalidated(e, s, wc))
 		return false;
 	return is_write(s) || has_bytes(from, s, bytes + header_of(e));
 }

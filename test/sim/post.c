@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pool.h"
+#include "slot.h"
 
 #define BATCH_MAX 32u
 
@@ -15,6 +16,7 @@ struct batch {
 	struct uroce_send_wr send[BATCH_MAX];
 	struct uroce_recv_wr recv[BATCH_MAX];
 	struct uroce_sge sge[BATCH_MAX][PIECES_MAX];
+	struct uroce_bind bind[BATCH_MAX];
 	uint8_t inline_bytes[BATCH_MAX][512];
 };
 
@@ -60,7 +62,7 @@ static void put_address(const struct end *e, const struct step *s, struct uroce_
 	wr->remote_qkey = s->is_unwanted ? qkey ^ 0x55 : s->imm & 1 ? 0x80000000 | s->imm : qkey;
 }
 
-static void put_send(const struct end *e, uint32_t index, struct batch *b, uint32_t i)
+static void put_send(struct end *e, uint32_t index, struct batch *b, uint32_t i)
 {
 	const struct step *s = &e->plan->step[index];
 	bool is_local = s->is_mistaken && e->plan->mistake == MISTAKE_LOCAL_KEY;
@@ -78,6 +80,8 @@ static void put_send(const struct end *e, uint32_t index, struct batch *b, uint3
 		b->send[i].rkey ^= s->garbage;
 		b->send[i].remote_addr = ~(uint64_t)s->garbage;
 	}
+	if (slot_is_of(s))
+		slot_put(e, s, &b->send[i], &b->bind[i]);
 	if (s->is_mistaken && !is_local)
 		spoil(&b->send[i], e, s->imm);
 }
@@ -93,7 +97,7 @@ static void provide_ah(struct end *e, uint32_t index)
 }
 
 /* A WR that can never be right: no such operation, too many pieces, more than a datagram holds. */
-static void put_impossible(const struct end *e, struct batch *b, uint32_t i)
+static void put_impossible(struct end *e, struct batch *b, uint32_t i)
 {
 	uint64_t kind = rng_below(&e->actor->rng, 3);
 	put_send(e, e->steps_posted, b, i);
@@ -107,6 +111,30 @@ static void put_impossible(const struct end *e, struct batch *b, uint32_t i)
 		b->send[i].num_sge = 0;
 }
 
+/* How many of the next n go together: what waits for the peer does not yet, and a window of type 1 is bound alone. */
+static uint32_t count_ready(const struct end *e, uint32_t n)
+{
+	uint32_t ready = 0;
+	for (; ready < n; ready++) {
+		const struct step *s = &e->plan->step[e->steps_posted + ready];
+		if (!slot_is_ready(e, s) || slot_is_type_1(e, s))
+			break;
+	}
+	return ready;
+}
+
+static bool bind_type_1(struct end *e)
+{
+	int err = slot_bind(e, e->steps_posted);
+	if (err && err != -ENOMEM)
+		verdict_fail(e->actor->verdict, "%s: binding a window, send %u: %d", e->name, e->steps_posted, err);
+	if (err)
+		return false;
+	actor_note(e->actor, "%s binds a window, send %u", e->name, e->steps_posted);
+	e->steps_posted++;
+	return true;
+}
+
 bool post_sends(struct end *e, uint32_t n)
 {
 	struct batch b;
@@ -116,6 +144,12 @@ bool post_sends(struct end *e, uint32_t n)
 	if (n + impossible > BATCH_MAX)
 		n--;
 	if (!n || !e->qp || end_waits_to_recover(e))
+		return false;
+	const struct step *next = &e->plan->step[e->steps_posted];
+	if (slot_is_ready(e, next) && slot_is_type_1(e, next))
+		return bind_type_1(e);
+	n = count_ready(e, n);
+	if (!n)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		if (e->service == UROCE_UD)

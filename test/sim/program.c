@@ -3,6 +3,7 @@
  * fence, so that every run has one right result: a WR that changes what an earlier READ reads is fenced, and so is one whose source is an earlier READ's landing place. What comes of it is image.c's.
  * Invariant: a local place is written by at most one WR or message, with untouched bytes around it. */
 #include "image.h"
+#include "window.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,10 @@ const struct step_kind step_kinds[] = {
 	[UROCE_OP_FETCH_ADD] = { 2, false, false, true, true },
 	[UROCE_OP_ATOMIC_WRITE] = { 2, true, false, true, true },
 	[UROCE_OP_FLUSH] = { 2, .is_flush = true },
+	[UROCE_OP_SEND_WITH_INV] = { 0, true, true, false, false }, /* these are window.c's to choose */
+	[UROCE_OP_BIND_MW] = { 0, false, false, false, false },
+	[UROCE_OP_LOCAL_INV] = { 0, false, false, false, false },
+	[UROCE_OP_REG_MR] = { 0, false, false, false, false },
 };
 #define KINDS (sizeof(step_kinds) / sizeof(step_kinds[0]))
 
@@ -198,7 +203,7 @@ static struct step *add_step(struct maker *m, enum uroce_opcode opcode)
 {
 	struct step *s = &m->from->step[m->from->steps];
 	struct rng *r = m->r;
-	*s = (struct step){ .opcode = opcode, .imm = (uint32_t)rng_next(r), .receive = NO_INDEX, .stray = NO_INDEX, .compare_add = rng_next(r), .swap = rng_next(r) };
+	*s = (struct step){ .opcode = opcode, .imm = (uint32_t)rng_next(r), .receive = NO_INDEX, .stray = NO_INDEX, .opening = NO_INDEX, .after = NO_INDEX, .compare_add = rng_next(r), .swap = rng_next(r) };
 	if (rng_below(r, 16) < m->signal_share)
 		s->flags |= UROCE_SEND_SIGNALED;
 	if (is_one_in(r, 4))
@@ -380,6 +385,7 @@ void program_make(struct plan_pair *pair, enum mistake mistake, bool is_exact, s
 	}
 	suit_attrs(pair, mistake, r);
 	make_programs(pair, mistake, is_exact, r);
+	windows_make(pair, r);
 	images_make(pair, r);
 	pair->end[1].peer_mistake = pair->end[0].mistake;
 }

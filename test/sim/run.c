@@ -9,6 +9,7 @@
 #include "actor.h"
 #include "machine.h"
 #include "pool.h"
+#include "slot.h"
 
 #define TIME_MAX_NS 60000000000u /* virtual */
 #define MOMENTS_MAX 20000000u
@@ -128,9 +129,10 @@ static void add_memory(struct run *r, struct end *e)
 	must(r, uroce_mr_register_iova(pd, e->local, p->source_bytes, e->local_iova, 0, &e->source), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->local + p->source_bytes, p->local_bytes - p->source_bytes, e->local_iova + p->source_bytes, UROCE_ACCESS_LOCAL_WRITE, &e->landing), "MR", e->name);
 	must(r, uroce_mr_register_iova(pd, e->target_memory, p->target_bytes, e->target_iova,
-		UROCE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS, &e->target), "MR", e->name);
+		UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_MW_BIND | REMOTE_RIGHTS, &e->target), "MR", e->name);
 	if (p->pool.buffers)
 		must(r, pool_open(&e->pool, pd, e->local_iova + 0x40000000, &p->pool, false), "MR", e->name);
+	must(r, slots_open(e), "windows", e->name);
 	if (verdict_is_bad(&r->verdict))
 		return;
 	e->source_lkey = uroce_mr_lkey(e->source);
@@ -245,6 +247,7 @@ static void remove_end(struct run *r, struct end *e)
 	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
 		must(r, uroce_ah_destroy(e->ah[i]), "destroying an AH", e->name);
 	free(e->is_lost);
+	must(r, slots_close(e), "ending windows", e->name);
 	must(r, uroce_mr_deregister(e->source), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->landing), "deregistering", e->name);
 	must(r, uroce_mr_deregister(e->target), "deregistering", e->name);

@@ -16,17 +16,12 @@ static uint64_t count_completed(const struct end *e)
 }
 
 /* Drained: for a while nothing completes, then on with it. */
-static void on_drained(struct actor *a, const struct uroce_qp *qp)
+static void on_drained(struct end *e)
 {
-	for (unsigned i = 0; i < a->ends; i++) {
-		struct end *e = a->end[i];
-		if (!e->qp || e->qp != qp)
-			continue;
-		if (!e->is_draining || e->resume_ns)
-			verdict_fail(a->verdict, "%s: drained, but was not asked to", e->name);
-		e->completed_when_drained = count_completed(e);
-		e->resume_ns = a->now_ns + 1 + rng_below(&a->rng, 100000);
-	}
+	if (!e->is_draining || e->resume_ns)
+		verdict_fail(e->actor->verdict, "%s: drained, but was not asked to", e->name);
+	e->completed_when_drained = count_completed(e);
+	e->resume_ns = e->actor->now_ns + 1 + rng_below(&e->actor->rng, 100000);
 }
 
 static void resume(struct end *e)
@@ -40,11 +35,28 @@ static void resume(struct end *e)
 		verdict_fail(e->actor->verdict, "%s: cannot go back to RTS", e->name);
 }
 
-static void on_last_wqe(struct actor *a, const struct uroce_qp *qp)
+static struct end *end_of(struct actor *a, const struct uroce_qp *qp)
 {
 	for (unsigned i = 0; i < a->ends; i++)
 		if (a->end[i]->qp && a->end[i]->qp == qp)
-			a->end[i]->last_wqe_events++;
+			return a->end[i];
+	return NULL;
+}
+
+/* Of a QP; the others are counted and looked at in the end. */
+static void on_qp_event(struct actor *a, const struct uroce_async_event *event)
+{
+	struct end *e = end_of(a, event->qp);
+	if (!e)
+		verdict_fail(a->verdict, "event %d of a QP that is gone", event->type);
+	else if (event->type == UROCE_EVENT_SQ_DRAINED)
+		on_drained(e);
+	else if (event->type == UROCE_EVENT_QP_LAST_WQE_REACHED)
+		e->last_wqe_events++;
+	else if (event->type == UROCE_EVENT_COMM_EST)
+		verdict_fail(a->verdict, "%s: communication established, but it was in RTS before anything came", e->name);
+	else
+		e->error_events++;
 }
 
 static void on_limit(struct actor *a, const struct uroce_srq *srq)
@@ -65,12 +77,10 @@ void upkeep_take_events(struct actor *a)
 	while (!uroce_async_get_event(a->ctx, &e)) {
 		if (e.type == UROCE_EVENT_CQ_ERR || e.type == UROCE_EVENT_SRQ_ERR || (!e.qp && !e.srq))
 			verdict_fail(a->verdict, "event %d of the device", e.type);
-		if (e.type == UROCE_EVENT_QP_LAST_WQE_REACHED)
-			on_last_wqe(a, e.qp);
 		if (e.type == UROCE_EVENT_SRQ_LIMIT_REACHED)
 			on_limit(a, e.srq);
-		if (e.type == UROCE_EVENT_SQ_DRAINED)
-			on_drained(a, e.qp);
+		if (e.qp)
+			on_qp_event(a, &e);
 		uroce_async_ack_event(&e);
 	}
 }
@@ -213,6 +223,17 @@ static void register_passing(struct actor *a)
 		verdict_fail(a->verdict, "an MR that comes and goes: %s", strerror(-err));
 }
 
+/* Other rights and the same keys, under traffic that does not need them. */
+static void change_source(struct actor *a)
+{
+	struct end *e = a->end[rng_below(&a->rng, a->ends)];
+	struct uroce_mr_attr to = { .access = (uint32_t)rng_below(&a->rng, 2) * UROCE_ACCESS_LOCAL_WRITE };
+	if (!e->source)
+		return;
+	if (uroce_mr_reregister(e->source, &to, UROCE_MR_ACCESS) || uroce_mr_lkey(e->source) != e->source_lkey)
+		verdict_fail(a->verdict, "%s: the rights of an MR cannot be changed", e->name);
+}
+
 void upkeep_actor(struct actor *a)
 {
 	if (a->srq && rng_below(&a->rng, 32) == 0)
@@ -221,6 +242,8 @@ void upkeep_actor(struct actor *a)
 		change_cq(a, a->cq[rng_below(&a->rng, a->cqs)]);
 	if (a->ends && rng_below(&a->rng, 32) == 0)
 		register_passing(a);
+	if (a->ends && rng_below(&a->rng, 32) == 0)
+		change_source(a);
 }
 
 void upkeep_finish(struct actor *a)
