@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "lab.h"
+#include "names.h"
 #include "objects.h"
 
 #define DEPTH 64u
@@ -212,7 +213,6 @@ static int read_qp(struct lab *lab, const struct value *v, unsigned given)
 
 static int poll_cq(struct lab *lab, const struct value *v, unsigned given)
 {
-	static const char *const opcodes[] = { "SEND", "WRITE", "READ", "COMPARE_SWAP", "FETCH_ADD", "RECV", "RECV of WRITE with immediate" };
 	struct object *cq = objects_get(&lab->objects, OBJECT_CQ, v[0].number);
 	struct uroce_wc wc;
 	int n, all = 0;
@@ -221,7 +221,7 @@ static int poll_cq(struct lab *lab, const struct value *v, unsigned given)
 	for (; (n = uroce_cq_poll(cq->cq, &wc, 1)) == 1; all++) {
 		printf("WC: wr_id %" PRIu64 ", QP 0x%x, %s", wc.wr_id, wc.qpn, uroce_wc_status_str(wc.status));
 		if (wc.status == UROCE_WC_SUCCESS)
-			printf(", %s, %u bytes\n", (size_t)wc.opcode < sizeof(opcodes) / sizeof(opcodes[0]) ? opcodes[wc.opcode] : "another operation", wc.byte_len);
+			printf(", %s, %u bytes\n", name_wc_opcode(wc.opcode), wc.byte_len);
 		else
 			printf(" (%s)\n", uroce_wc_cause_str(wc.vendor_error));
 	}
@@ -285,15 +285,13 @@ static void show_srq(unsigned i, const struct object *o)
 
 static void show_qp(unsigned i, const struct object *o)
 {
-	static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-	static const char *const services[] = { "RC", "UC", "UD" };
 	struct uroce_qp_attr a;
 	struct gid gid;
 	char text[GID_TEXT_MAX], why[256];
 	if (uroce_qp_query(o->qp, &a))
 		return;
 	memcpy(gid.b, o->local.gid.raw, sizeof(gid.b));
-	printf("qp %u: port %u, pd %u, cq %u, %s, %s, GID %s, QPN 0x%x, PSN 0x%06x, next 0x%06x\n", i, o->port, o->of, o->with, services[o->service], states[a.state], gid_format(&gid, text), uroce_qp_num(o->qp), o->local.psn,
+	printf("qp %u: port %u, pd %u, cq %u, %s, %s, GID %s, QPN 0x%x, PSN 0x%06x, next 0x%06x\n", i, o->port, o->of, o->with, name_service(o->service), name_qp_state(a.state), gid_format(&gid, text), uroce_qp_num(o->qp), o->local.psn,
 		a.sq_psn);
 	if (uroce_qp_error_text(o->qp, why, sizeof(why)) > 0)
 		printf("      %s\n", why);

@@ -33,11 +33,14 @@ static int need_engine(const struct station *s)
 
 static void print_gids(const struct station *s)
 {
+	struct uroce_device_attr a; /* there may be more by now */
 	struct uroce_gid raw;
 	struct gid gid;
 	uint16_t vlan;
 	char text[GID_TEXT_MAX];
-	for (uint32_t i = 0; i < s->attr.gid_slots; i++) {
+	if (uroce_query_device(s->ctx, &a))
+		return;
+	for (uint32_t i = 0; i < a.gid_slots; i++) {
 		if (uroce_query_gid(s->ctx, i, &raw, &vlan))
 			continue;
 		memcpy(gid.b, raw.raw, sizeof(gid.b));
@@ -138,7 +141,7 @@ static int add_neigh(struct lab *lab, const struct value *v, unsigned given)
 	if (err)
 		return err;
 	err = engine_neighbour_add(s->engine, &v[1].gid, VLAN_NONE, v[2].mac);
-	return err ? lab_fail("cannot add neighbour %s: %s", v[1].text, err == -EINVAL ? "expected an address on a network of the port's, and one host's MAC" : strerror(-err)) : 0;
+	return err ? lab_fail("cannot add neighbour %s: %s", v[1].text, err == -EINVAL ? "expected the address of one host, and its MAC" : strerror(-err)) : 0;
 }
 
 /* ---- counters ---- */

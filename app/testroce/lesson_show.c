@@ -6,14 +6,7 @@
 #include <stdio.h>
 
 #include "client.h"
-
-static const char *const opcodes[] = { "SEND", "SEND with immediate", "WRITE", "WRITE with immediate", "READ", "COMPARE_SWAP", "FETCH_ADD" };
-static const char *const wc_opcodes[] = { "SEND", "WRITE", "READ", "COMPARE_SWAP", "FETCH_ADD", "RECV", "RECV of WRITE with immediate" };
-
-static const char *name_of(const char *const *names, size_t n, unsigned i)
-{
-	return i < n ? names[i] : "another";
-}
+#include "names.h"
 
 static void print_bytes(const void *at, unsigned n)
 {
@@ -27,7 +20,7 @@ void show_send_wqe(const struct player *p)
 {
 	uint32_t slot = (p->sent - 1) & (p->qp->sq.count - 1);
 	const struct abi_send_wqe *w = (const void *)(p->qp->sq.slots + (size_t)slot * p->qp->sq.slot_bytes);
-	printf("  WQE      SQ slot %u: wr_id %" PRIu64 ", opcode %u (%s), flags 0x%x%s\n", slot, w->wr_id, w->opcode, name_of(opcodes, sizeof(opcodes) / sizeof(opcodes[0]), w->opcode), w->flags,
+	printf("  WQE      SQ slot %u: wr_id %" PRIu64 ", opcode %u (%s), flags 0x%x%s\n", slot, w->wr_id, w->opcode, name_opcode(w->opcode), w->flags,
 		w->flags & ABI_SEND_SIGNALED ? " (signaled)" : "");
 	if (w->opcode >= ABI_OP_WRITE)
 		printf("           remote address 0x%" PRIx64 ", rkey 0x%x\n", w->remote_addr, w->rkey);
@@ -51,11 +44,11 @@ void show_cqe(const struct player *p)
 	uint32_t slot = p->cq->head & (p->cq->slots - 1);
 	const struct abi_cqe *c = &p->cq->cqes[slot];
 	printf("  CQE      CQ slot %u: wr_id %" PRIu64 ", status %u (%s), opcode %u (%s), %u bytes, QP 0x%x, phase %u\n", slot, c->wr_id, c->status, uroce_wc_status_str((enum uroce_wc_status)c->status), c->opcode,
-		name_of(wc_opcodes, sizeof(wc_opcodes) / sizeof(wc_opcodes[0]), c->opcode), c->byte_len, c->qpn, c->phase);
+		name_wc_opcode(c->opcode), c->byte_len, c->qpn, c->phase);
 	print_bytes(c, sizeof(*c));
 }
 
 void show_wc(const struct uroce_wc *wc)
 {
-	printf("  WC       wr_id %" PRIu64 ", %s, %s, %u bytes, QP 0x%x\n", wc->wr_id, uroce_wc_status_str(wc->status), name_of(wc_opcodes, sizeof(wc_opcodes) / sizeof(wc_opcodes[0]), wc->opcode), wc->byte_len, wc->qpn);
+	printf("  WC       wr_id %" PRIu64 ", %s, %s, %u bytes, QP 0x%x\n", wc->wr_id, uroce_wc_status_str(wc->status), name_wc_opcode(wc->opcode), wc->byte_len, wc->qpn);
 }

@@ -82,15 +82,16 @@ static void close_lab(struct lab *lab)
 	exchange_close(&lab->peer);
 }
 
-/* Without a prompt: until Enter, a signal, or the traffic's own end. */
+/* Without a prompt: until Enter, a signal, or the traffic's own end; a server until its peer goes. */
 static void run_alone(struct lab *lab)
 {
 	if (lab->stats_seconds <= 0)
 		lab->stats_seconds = PERIOD_S;
-	printf("press Enter to end\n");
+	if (!lab->is_server)
+		printf("press Enter to end\n");
 	fflush(stdout);
-	while (!prompt_is_interrupted() && !lab->is_quitting && !(lab->flow && lab->flow->is_said))
-		if (prompt_wait(lab, PERIOD_S, true))
+	while (!prompt_is_interrupted() && !lab->is_quitting && (lab->is_server || !(lab->flow && lab->flow->is_said)))
+		if (prompt_wait(lab, PERIOD_S, !lab->is_server))
 			break;
 	if (!lab->is_server && lab->flow && !lab->flow->is_said)
 		traffic_stop(lab, NULL, 0);

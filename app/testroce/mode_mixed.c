@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "end.h"
+#include "names.h"
 #include "pattern.h"
 #include "random.h"
 
@@ -34,7 +35,13 @@ static bool takes_receive(enum uroce_opcode o)
 
 static bool is_write(enum uroce_opcode o)
 {
-	return o == UROCE_OP_WRITE || o == UROCE_OP_WRITE_WITH_IMM;
+	return o == UROCE_OP_WRITE || o == UROCE_OP_WRITE_WITH_IMM || o == UROCE_OP_ATOMIC_WRITE;
+}
+
+/* Of one word. */
+static bool is_word(enum uroce_opcode o)
+{
+	return o == UROCE_OP_COMPARE_SWAP || o == UROCE_OP_FETCH_ADD || o == UROCE_OP_ATOMIC_WRITE;
 }
 
 static bool is_atomic(enum uroce_opcode o)
@@ -58,15 +65,15 @@ static uint32_t choose_len(struct rng *r, uint32_t most)
 static struct operation choose(const struct end *e, const struct lane *l, uint64_t n)
 {
 	static const enum uroce_opcode all[] = { UROCE_OP_SEND, UROCE_OP_SEND_WITH_IMM, UROCE_OP_WRITE, UROCE_OP_WRITE, UROCE_OP_WRITE_WITH_IMM, UROCE_OP_READ, UROCE_OP_READ, UROCE_OP_COMPARE_SWAP,
-		UROCE_OP_FETCH_ADD };
+		UROCE_OP_FETCH_ADD, UROCE_OP_ATOMIC_WRITE };
 	uint32_t most = e->config.size < MEMORY_MAX / 4 ? (uint32_t)e->config.size : MEMORY_MAX / 4;
 	struct operation o;
 	struct rng r;
 	rng_seed(&r, e->config.seed ^ (n + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(l->number + 1) << 48);
 	o.opcode = all[rng_below(&r, sizeof(all) / sizeof(all[0]))];
-	o.len = is_atomic(o.opcode) ? 8 : choose_len(&r, most);
+	o.len = is_word(o.opcode) ? 8 : choose_len(&r, most);
 	o.offset = (uint32_t)rng_below(&r, memory_bytes(e) - o.len + 1);
-	if (is_atomic(o.opcode))
+	if (is_word(o.opcode))
 		o.offset &= ~7u;
 	o.operand = rng_next(&r);
 	return o;
@@ -111,7 +118,7 @@ static int post(struct end *e, struct lane *l, uint64_t n, const struct operatio
 	bool is_fetching = is_atomic(o->opcode) || o->opcode == UROCE_OP_READ;
 	uint8_t *at = is_fetching ? end_in(e, l, slot) : end_out(e, l, slot);
 	/* in two pieces, as often as not */
-	uint32_t first = is_atomic(o->opcode) ? o->len : (uint32_t)(o->operand % (o->len + 1));
+	uint32_t first = is_word(o->opcode) ? o->len : (uint32_t)(o->operand % (o->len + 1));
 	struct uroce_sge sge[2] = { { (uintptr_t)at, first, uroce_mr_lkey(l->home->mr) }, { (uintptr_t)at + first, o->len - first, uroce_mr_lkey(l->home->mr) } };
 	struct uroce_send_wr wr = { .sg_list = sge, .num_sge = first == o->len ? 1 : 2, .opcode = o->opcode, .imm = (uint32_t)n, .remote_addr = l->remote_addr + o->offset, .rkey = e->remote_rkey };
 	if ((is_write(o->opcode) || is_atomic(o->opcode)) && m->reads != m->reads_done)
@@ -134,8 +141,6 @@ static int step(struct end *e)
 	return 0;
 }
 
-static const char *const names[] = { "SEND", "SEND with immediate", "WRITE", "WRITE with immediate", "READ", "COMPARE_SWAP", "FETCH_ADD" };
-
 static int compare(struct end *e, const struct lane *l, const struct operation *o, uint32_t slot)
 {
 	const struct model *m = l->state;
@@ -147,7 +152,7 @@ static int compare(struct end *e, const struct lane *l, const struct operation *
 		end_count(e, TALLY_VERIFIED, 1);
 		return end_check_guard(e, l, found, o->len);
 	}
-	return end_fail(e, "WRONG DATA: seed %" PRIu64 ", QP %u, operation %" PRIu64 ", %s of %u bytes at offset %u: byte %u is 0x%02x instead of 0x%02x", e->config.seed, l->number, l->done, names[o->opcode], o->len,
+	return end_fail(e, "WRONG DATA: seed %" PRIu64 ", QP %u, operation %" PRIu64 ", %s of %u bytes at offset %u: byte %u is 0x%02x instead of 0x%02x", e->config.seed, l->number, l->done, name_opcode(o->opcode), o->len,
 		o->offset, at, found[at], m->expected[slot][at]);
 }
 
@@ -219,7 +224,7 @@ static int on_received(struct end *e, struct lane *l, uint32_t slot, const struc
 	end_count(e, TALLY_MESSAGES, 1);
 	end_count(e, TALLY_BYTES, o.len);
 	if (wc->byte_len != o.len || wc->opcode != (is_imm_write ? UROCE_WC_RECV_WRITE_WITH_IMM : UROCE_WC_RECV) || !!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != (uint32_t)n))
-		return end_fail(e, "WRONG DATA: seed %" PRIu64 ", QP %u, operation %" PRIu64 ": %s of %u bytes, and not what came: %u bytes, immediate %u, flags 0x%x", e->config.seed, l->number, n, names[o.opcode], o.len,
+		return end_fail(e, "WRONG DATA: seed %" PRIu64 ", QP %u, operation %" PRIu64 ": %s of %u bytes, and not what came: %u bytes, immediate %u, flags 0x%x", e->config.seed, l->number, n, name_opcode(o.opcode), o.len,
 			wc->byte_len, wc->imm, wc->flags);
 	if (!is_imm_write && end_check(e, l, n, end_out(e, l, slot), o.len))
 		return -1;

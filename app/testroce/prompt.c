@@ -55,7 +55,7 @@ static bool has_input(int ms)
 
 bool prompt_wait(struct lab *lab, double seconds, bool until_key)
 {
-	for (uint64_t end_ns = end_now() + (uint64_t)(seconds * 1e9); end_now() < end_ns && !is_interrupted;) {
+	for (uint64_t end_ns = end_now() + (uint64_t)(seconds * 1e9); end_now() < end_ns && !is_interrupted && !lab->is_quitting;) {
 		uint64_t left_ms = (end_ns - end_now()) / 1000000 + 1;
 		int ms = left_ms < LOOK_MS ? (int)left_ms : LOOK_MS;
 		if (until_key && has_input(ms))

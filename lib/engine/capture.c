@@ -57,7 +57,6 @@ int capture_open(struct capture **out, const char *path, const char *interface, 
 	c->file = fopen(path, "we");
 	int err = c->file ? pcapng_begin(c->file, interface) : -errno;
 	if (err) {
-		log_write(log, LOG_ERROR, "capture=%s: %s", path, strerror(-err));
 		if (c->file)
 			fclose(c->file);
 		free(c);

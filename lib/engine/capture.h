@@ -10,7 +10,7 @@
 
 struct capture;
 
-/* Makes the file, or truncates it; any thread. qpn: frames of this QP only; 0: all. 0, or a negative errno after one log line. */
+/* Makes the file, or truncates it; any thread. qpn: frames of this QP only; 0: all. log: for what goes wrong later. 0 or a negative errno. */
 int capture_open(struct capture **out, const char *path, const char *interface, uint32_t qpn, const struct log *log);
 /* From now on the core's frames go there: one capture at a time. now_ns: the engine's clock now, so that times in the file are those of the day. Driving thread, or before there is one. */
 void capture_begin(struct capture *c, struct core *core, uint64_t now_ns);

@@ -172,7 +172,9 @@ static int open_capture(struct engine_core *ec, uint64_t now_ns)
 	char path[sizeof(d->capture) + 4];
 	snprintf(path, sizeof(path), d->cores > 1 ? "%s.%u" : "%s", d->capture, ec->config.index);
 	int err = capture_open(&ec->capture, path, ec->config.port->text, 0, ec->config.log);
-	if (!err)
+	if (err)
+		log_write(ec->config.log, LOG_ERROR, "capture=%s: %s", path, strerror(-err));
+	else
 		capture_begin(ec->capture, ec->core, now_ns);
 	return err;
 }
