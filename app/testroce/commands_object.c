@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that make, use and destroy single objects: what a program does, call by call. */
+/* Commands that make, connect, show and destroy single objects: a program's control path, call by call. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +11,7 @@
 #include "objects.h"
 
 #define DEPTH 64u
-#define DUMP_BYTES 64u
-#define ANY_ACCESS (UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC)
+#define ANY_ACCESS (UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_MW_BIND)
 
 /* ---- made ---- */
 
@@ -68,6 +67,15 @@ static int create_srq(struct lab *lab, const struct value *v, unsigned given)
 	return put(lab, OBJECT_SRQ, at, &o, uroce_srq_create(pd->pd, &init, &o.srq));
 }
 
+static int create_mw(struct lab *lab, const struct value *v, unsigned given)
+{
+	struct object *pd = objects_get(&lab->objects, OBJECT_PD, v[0].number), *at = pd ? objects_place(&lab->objects, OBJECT_MW) : NULL;
+	if (!at)
+		return -ENOENT;
+	struct object o = { .port = pd->port, .ctx = pd->ctx, .of = (unsigned)v[0].number };
+	return put(lab, OBJECT_MW, at, &o, uroce_mw_create(pd->pd, UROCE_MW_TYPE_1, &o.mw));
+}
+
 static int create_qp(struct lab *lab, const struct value *v, unsigned given)
 {
 	struct object *pd = objects_get(&lab->objects, OBJECT_PD, v[0].number), *cq = pd ? objects_get(&lab->objects, OBJECT_CQ, v[1].number) : NULL;
@@ -101,6 +109,11 @@ static int destroy_cq(struct lab *lab, const struct value *v, unsigned given)
 static int destroy_srq(struct lab *lab, const struct value *v, unsigned given)
 {
 	return objects_destroy(&lab->objects, OBJECT_SRQ, v[0].number);
+}
+
+static int destroy_mw(struct lab *lab, const struct value *v, unsigned given)
+{
+	return objects_destroy(&lab->objects, OBJECT_MW, v[0].number);
 }
 
 static int destroy_qp(struct lab *lab, const struct value *v, unsigned given)
@@ -155,110 +168,6 @@ static int break_qp(struct lab *lab, const struct value *v, unsigned given)
 	return move_qp(lab, v, UROCE_QP_ERR);
 }
 
-/* ---- posted and polled ---- */
-
-static int say_posted(int posted, const char *what, struct object *o)
-{
-	if (posted != 1)
-		return lab_fail("%s not posted: %s", what, posted ? strerror(-posted) : "nothing was taken");
-	printf("wr_id %" PRIu64 "\n", o->next_wr++);
-	return 0;
-}
-
-static int post_receive(struct lab *lab, const struct value *v, enum object_kind kind)
-{
-	struct object *o = objects_get(&lab->objects, kind, v[0].number), *mr = o ? objects_get(&lab->objects, OBJECT_MR, v[1].number) : NULL;
-	if (!mr)
-		return -ENOENT;
-	struct uroce_sge sge = { (uintptr_t)mr->memory, (uint32_t)mr->bytes, uroce_mr_lkey(mr->mr) };
-	struct uroce_recv_wr wr = { .wr_id = o->next_wr, .sg_list = &sge, .num_sge = 1 };
-	return say_posted(kind == OBJECT_SRQ ? uroce_post_srq_recv(o->srq, &wr, 1) : uroce_post_recv(o->qp, &wr, 1), "receive", o);
-}
-
-static int receive_qp(struct lab *lab, const struct value *v, unsigned given)
-{
-	return post_receive(lab, v, OBJECT_QP);
-}
-
-static int receive_srq(struct lab *lab, const struct value *v, unsigned given)
-{
-	return post_receive(lab, v, OBJECT_SRQ);
-}
-
-/* v: QP, MR, bytes, and where to if it is one-sided. */
-static int post_send(struct lab *lab, const struct value *v, enum uroce_opcode opcode, uint64_t remote_addr, uint32_t rkey)
-{
-	struct object *qp = objects_get(&lab->objects, OBJECT_QP, v[0].number), *mr = qp ? objects_get(&lab->objects, OBJECT_MR, v[1].number) : NULL;
-	if (!mr)
-		return -ENOENT;
-	struct uroce_sge sge = { (uintptr_t)mr->memory, (uint32_t)v[2].number, uroce_mr_lkey(mr->mr) };
-	struct uroce_send_wr wr = { .wr_id = qp->next_wr, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .remote_addr = remote_addr, .rkey = rkey };
-	return say_posted(uroce_post_send(qp->qp, &wr, 1), "WR", qp);
-}
-
-static int send_qp(struct lab *lab, const struct value *v, unsigned given)
-{
-	return post_send(lab, v, UROCE_OP_SEND, 0, 0);
-}
-
-static int write_qp(struct lab *lab, const struct value *v, unsigned given)
-{
-	return post_send(lab, v, UROCE_OP_WRITE, v[3].number, (uint32_t)v[4].number);
-}
-
-static int read_qp(struct lab *lab, const struct value *v, unsigned given)
-{
-	return post_send(lab, v, UROCE_OP_READ, v[3].number, (uint32_t)v[4].number);
-}
-
-static int poll_cq(struct lab *lab, const struct value *v, unsigned given)
-{
-	struct object *cq = objects_get(&lab->objects, OBJECT_CQ, v[0].number);
-	struct uroce_wc wc;
-	int n, all = 0;
-	if (!cq)
-		return -ENOENT;
-	for (; (n = uroce_cq_poll(cq->cq, &wc, 1)) == 1; all++) {
-		printf("WC: wr_id %" PRIu64 ", QP 0x%x, %s", wc.wr_id, wc.qpn, uroce_wc_status_str(wc.status));
-		if (wc.status == UROCE_WC_SUCCESS)
-			printf(", %s, %u bytes\n", name_wc_opcode(wc.opcode), wc.byte_len);
-		else
-			printf(" (%s)\n", uroce_wc_cause_str(wc.vendor_error));
-	}
-	if (!all)
-		printf("no WC\n");
-	return n < 0 ? lab_fail("cq %" PRIu64 ": %s", v[0].number, strerror(-n)) : 0;
-}
-
-static int fill_mr(struct lab *lab, const struct value *v, unsigned given)
-{
-	struct object *mr = objects_get(&lab->objects, OBJECT_MR, v[0].number);
-	if (!mr)
-		return -ENOENT;
-	memset(mr->memory, 0, mr->bytes);
-	size_t len = strlen(v[1].text);
-	memcpy(mr->memory, v[1].text, len < mr->bytes ? len : mr->bytes);
-	return 0;
-}
-
-static int dump_mr(struct lab *lab, const struct value *v, unsigned given)
-{
-	struct object *mr = objects_get(&lab->objects, OBJECT_MR, v[0].number);
-	if (!mr)
-		return -ENOENT;
-	for (size_t at = 0; at < mr->bytes && at < DUMP_BYTES; at += 16) {
-		size_t n = mr->bytes - at < 16 ? mr->bytes - at : 16;
-		printf("%04zx ", at);
-		for (size_t i = 0; i < n; i++)
-			printf(" %02x", mr->memory[at + i]);
-		printf("%*s", (int)(3 * (16 - n) + 2), "");
-		for (size_t i = 0; i < n; i++)
-			putchar(mr->memory[at + i] >= 32 && mr->memory[at + i] < 127 ? mr->memory[at + i] : '.');
-		putchar('\n');
-	}
-	return 0;
-}
-
 /* ---- shown ---- */
 
 static void show_pd(unsigned i, const struct object *o)
@@ -281,6 +190,11 @@ static void show_srq(unsigned i, const struct object *o)
 	struct uroce_srq_attr a;
 	if (!uroce_srq_query(o->srq, &a))
 		printf("srq %u: port %u, pd %u, WRs %u, limit %u\n", i, o->port, o->of, a.max_wr, a.limit);
+}
+
+static void show_mw(unsigned i, const struct object *o)
+{
+	printf("mw %u: port %u, pd %u, rkey 0x%x\n", i, o->port, o->of, uroce_mw_rkey(o->mw));
 }
 
 static void show_qp(unsigned i, const struct object *o)
@@ -334,6 +248,11 @@ static int show_srqs(struct lab *lab, const struct value *v, unsigned given)
 	return show_all(lab, OBJECT_SRQ, show_srq, given, v);
 }
 
+static int show_mws(struct lab *lab, const struct value *v, unsigned given)
+{
+	return show_all(lab, OBJECT_MW, show_mw, given, v);
+}
+
 static int show_qps(struct lab *lab, const struct value *v, unsigned given)
 {
 	return show_all(lab, OBJECT_QP, show_qp, given, v);
@@ -356,22 +275,16 @@ const struct command commands_object[] = {
 	{ "pd create <port>", create_pd, "a protection domain" },
 	{ "pd destroy <pd>", destroy_pd, "" },
 	{ "mr create <pd> <bytes>", create_mr, "memory, registered with every right" },
-	{ "mr fill <mr> <text>", fill_mr, "put a word at its beginning, zeroes behind" },
-	{ "mr dump <mr>", dump_mr, "its first bytes" },
 	{ "mr destroy <mr>", destroy_mr, "" },
 	{ "cq create <port> <count>", create_cq, "a completion queue of so many CQEs" },
-	{ "cq poll <cq>", poll_cq, "take all WCs that are there" },
 	{ "cq destroy <cq>", destroy_cq, "" },
 	{ "srq create <pd> <count>", create_srq, "a shared receive queue of so many WRs" },
-	{ "srq recv <srq> <mr>", receive_srq, "post a receive into an MR" },
 	{ "srq destroy <srq>", destroy_srq, "" },
+	{ "mw create <pd>", create_mw, "a memory window of type 1, bound to nothing" },
+	{ "mw destroy <mw>", destroy_mw, "" },
 	{ "qp create <pd> <cq> <service> [<srq>]", create_qp, "a queue pair; show qp says what a peer must know" },
 	{ "qp join <qp> <qp>", join_qps, "connect two of ours" },
 	{ "qp connect <qp> <address> <number> <number>", connect_qp, "connect to a peer's address, QPN and first PSN" },
-	{ "qp recv <qp> <mr>", receive_qp, "post a receive into an MR" },
-	{ "qp send <qp> <mr> <bytes>", send_qp, "post a SEND of its first bytes" },
-	{ "qp write <qp> <mr> <bytes> <number> <number>", write_qp, "post a WRITE to an address and rkey" },
-	{ "qp read <qp> <mr> <bytes> <number> <number>", read_qp, "post a READ from an address and rkey" },
 	{ "qp reset <qp>", reset_qp, "to RESET" },
 	{ "qp error <qp>", break_qp, "to ERR: what is posted is flushed" },
 	{ "qp destroy <qp>", destroy_qp, "" },
@@ -383,6 +296,8 @@ const struct command commands_object[] = {
 	{ "show cq [<cq>]", show_cqs, "" },
 	{ "show srq all", show_srqs, "" },
 	{ "show srq [<srq>]", show_srqs, "" },
+	{ "show mw all", show_mws, "" },
+	{ "show mw [<mw>]", show_mws, "with its rkey" },
 	{ "show qp all", show_qps, "" },
 	{ "show qp [<qp>]", show_qps, "with address, QPN, PSN, and why it is in ERR" },
 	{ "show qp counters <qp>", show_qp_counters, "what it has counted" },

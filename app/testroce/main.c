@@ -21,7 +21,7 @@
 
 static const char *const usual_device[STATIONS_MAX] = { "inline:net_ring,link=testroce,side=0,ip=10.0.0.1/24", "inline:net_ring,link=testroce,side=1,ip=10.0.0.2/24" };
 
-static const struct command *const tables[] = { commands_traffic, commands_port, commands_link, commands_object, NULL };
+static const struct command *const tables[] = { commands_traffic, commands_port, commands_link, commands_object, commands_wr, NULL };
 
 /* Where our options begin: behind "--", or at once when there is none and so no options of DPDK's. */
 static int find_own(int argc, char **argv)

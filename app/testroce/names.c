@@ -9,10 +9,11 @@
 static const char *const opcodes[] = {
 	[UROCE_OP_SEND] = "SEND", [UROCE_OP_SEND_WITH_IMM] = "SEND with immediate", [UROCE_OP_WRITE] = "WRITE", [UROCE_OP_WRITE_WITH_IMM] = "WRITE with immediate", [UROCE_OP_READ] = "READ",
 	[UROCE_OP_COMPARE_SWAP] = "COMPARE_SWAP", [UROCE_OP_FETCH_ADD] = "FETCH_ADD", [UROCE_OP_ATOMIC_WRITE] = "ATOMIC WRITE", [UROCE_OP_FLUSH] = "FLUSH",
+	[UROCE_OP_SEND_WITH_INV] = "SEND with invalidate", [UROCE_OP_BIND_MW] = "BIND_MW", [UROCE_OP_LOCAL_INV] = "LOCAL_INV", [UROCE_OP_REG_MR] = "REG_MR",
 };
 static const char *const wc_opcodes[] = {
 	[UROCE_WC_SEND] = "SEND", [UROCE_WC_WRITE] = "WRITE", [UROCE_WC_READ] = "READ", [UROCE_WC_COMPARE_SWAP] = "COMPARE_SWAP", [UROCE_WC_FETCH_ADD] = "FETCH_ADD", [UROCE_WC_ATOMIC_WRITE] = "ATOMIC WRITE",
-	[UROCE_WC_FLUSH] = "FLUSH", [UROCE_WC_RECV] = "RECV", [UROCE_WC_RECV_WRITE_WITH_IMM] = "RECV of WRITE with immediate",
+	[UROCE_WC_FLUSH] = "FLUSH", [UROCE_WC_BIND_MW] = "BIND_MW", [UROCE_WC_LOCAL_INV] = "LOCAL_INV", [UROCE_WC_REG_MR] = "REG_MR", [UROCE_WC_RECV] = "RECV", [UROCE_WC_RECV_WRITE_WITH_IMM] = "RECV of WRITE with immediate",
 };
 static const char *const services[] = { [UROCE_RC] = "RC", [UROCE_UC] = "UC", [UROCE_UD] = "UD" };
 static const char *const states[] = {

@@ -28,6 +28,11 @@ static int destroy_srq(struct object *o)
 	return uroce_srq_destroy(o->srq);
 }
 
+static int destroy_mw(struct object *o)
+{
+	return uroce_mw_destroy(o->mw);
+}
+
 static int destroy_qp(struct object *o)
 {
 	return uroce_qp_destroy(o->qp);
@@ -37,7 +42,8 @@ static const struct {
 	const char *name;
 	int (*destroy)(struct object *o);
 } rows[OBJECT_KINDS] = {
-	[OBJECT_PD] = { "pd", destroy_pd }, [OBJECT_MR] = { "mr", destroy_mr }, [OBJECT_CQ] = { "cq", destroy_cq }, [OBJECT_SRQ] = { "srq", destroy_srq }, [OBJECT_QP] = { "qp", destroy_qp },
+	[OBJECT_PD] = { "pd", destroy_pd }, [OBJECT_MR] = { "mr", destroy_mr }, [OBJECT_CQ] = { "cq", destroy_cq }, [OBJECT_SRQ] = { "srq", destroy_srq }, [OBJECT_MW] = { "mw", destroy_mw },
+	[OBJECT_QP] = { "qp", destroy_qp },
 };
 
 const char *objects_kind_name(enum object_kind kind)

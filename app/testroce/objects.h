@@ -11,19 +11,20 @@
 
 #define OBJECTS_MAX 64u /* of a kind */
 
-enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CQ, OBJECT_SRQ, OBJECT_QP, OBJECT_KINDS };
+enum object_kind { OBJECT_PD, OBJECT_MR, OBJECT_CQ, OBJECT_SRQ, OBJECT_MW, OBJECT_QP, OBJECT_KINDS };
 
 struct object {
 	bool is_there;
 	unsigned port;
 	struct uroce_context *ctx;
-	unsigned of, with;          /* MR, SRQ, QP: number of the PD; QP: of the CQ */
+	unsigned of, with;          /* MR, SRQ, MW, QP: number of the PD; QP: of the CQ */
 	union {
 		void *handle;
 		struct uroce_pd *pd;
 		struct uroce_mr *mr;
 		struct uroce_cq *cq;
 		struct uroce_srq *srq;
+		struct uroce_mw *mw;
 		struct uroce_qp *qp;
 	};
 	uint8_t *memory;            /* MR */

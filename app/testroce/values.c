@@ -183,6 +183,7 @@ const struct kind value_kinds[] = {
 	{ "pd", "the number of a PD, as show pd lists them", take_number, NULL },
 	{ "mr", "the number of an MR, as show mr lists them", take_number, NULL },
 	{ "cq", "the number of a CQ, as show cq lists them", take_number, NULL },
+	{ "mw", "the number of an MW, as show mw lists them", take_number, NULL },
 	{ "srq", "the number of an SRQ, as show srq lists them", take_number, NULL },
 	{ "qp", "the number of a QP, as show qp lists them", take_number, NULL },
 	{ "faults", "faults, as in drop:1%/reorder:2%", take_text, NULL },

@@ -204,6 +204,10 @@ def test_objects():
     r = script('pd create 0', 'cq create 0 16', 'mr create 0 4K', 'qp create 0 0 rc', 'cq create 0 16', 'qp create 0 1 rc', 'qp join 0 1', 'qp write 0 0 8 0x1000 0x77', 'wait 0.2', 'cq poll 0', 'show qp 0', 'qp reset 0',
                'qp destroy 0', 'qp destroy 1', 'cq destroy 0', 'cq destroy 1', 'mr destroy 0', 'pd destroy 0', 'show pd')
     report(bool(rkey and addr) and r.code == 0 and 'remote access error' in r.out and 'ERR' in r.out and 'no pd' in r.out, 'a WRITE with a wrong rkey, and everything destroyed', r)
+    lines = ['pd create 0', 'pd create 1', 'cq create 0 16', 'cq create 1 16', 'mr create 0 4K', 'mr create 1 4K', 'qp create 0 0 rc', 'qp create 1 1 rc', 'qp join 0 1', 'mw create 1', 'mw bind 1 0 1 64', 'wait 0.2', 'cq poll 1',
+             'show mw', 'show mr 1']
+    r = script(*lines)
+    report(r.code == 0 and 'success, BIND_MW' in r.out and 'mw 0: port 1' in r.out and 'rkey 0x' in r.out, 'a memory window bound by hand', r)
     r = script('pd create 1', 'srq create 0 8', 'mr create 0 4K', 'srq recv 0 0', 'show srq', 'gid add 1 10.0.0.77/24', 'show gid 1', 'gid del 1 1', 'neigh add 0 10.0.0.50 02:00:00:00:00:32', 'show neigh 0', 'show cores all', 'show drops all',
                'show port all', 'show capture', 'show modes', 'help qp')
     report(r.code == 0 and '10.0.0.77' in r.out and 'static' in r.out and 'srq 0: port 1' in r.out and r.out.count('path MTU') == 2, 'SRQ, GID, neighbour, and what can be shown', r)
