@@ -17,6 +17,7 @@
 #include "values.h"
 
 #define FOREVER_S 1e9
+#define LINK_MS 300
 #define PERIOD_S 1.0 /* of the lines where there is no prompt */
 
 static const char *const usual_device[STATIONS_MAX] = { "inline:net_ring,link=testroce,side=0,ip=10.0.0.1/24", "inline:net_ring,link=testroce,side=1,ip=10.0.0.2/24" };
@@ -56,6 +57,20 @@ static int open_peer(struct lab *lab, const struct options *o)
 	return o->listen ? exchange_listen(&lab->peer, o->listen, EXCHANGE_PORT) : exchange_connect(&lab->peer, o->connect, EXCHANGE_PORT);
 }
 
+/* An end of a link is up when the other one has been seen; with nobody there yet it is not waited for for long. */
+static void wait_for_links(struct lab *lab)
+{
+	struct uroce_device_attr a;
+	unsigned up = 0;
+	for (unsigned i = 0; i < LINK_MS && up < lab->stations; i++) {
+		up = 0;
+		for (unsigned k = 0; k < lab->stations; k++)
+			up += !uroce_query_device(lab->station[k].ctx, &a) && a.port_up;
+		if (up < lab->stations)
+			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	}
+}
+
 static int open_lab(struct lab *lab, const struct options *o)
 {
 	unsigned n = o->devices ? o->devices : STATIONS_MAX;
@@ -67,6 +82,7 @@ static int open_lab(struct lab *lab, const struct options *o)
 	}
 	if (driver_start(&lab->driver, lab->station, lab->stations))
 		return -1;
+	wait_for_links(lab);
 	return open_peer(lab, o);
 }
 
