@@ -38,6 +38,8 @@ enum abi_msg {
 	ABI_CREATE_MW,
 	ABI_DESTROY_MW,
 	ABI_MODIFY_CQ,
+	ABI_ATTACH_MULTICAST,
+	ABI_DETACH_MULTICAST,
 	ABI_MSG_COUNT
 };
 
@@ -124,6 +126,9 @@ struct abi_qp_attr {
 };
 _Static_assert(sizeof(struct abi_qp_attr) == 72, "layout");
 
+/* Values are those of enum ibv_qp_create_flags. */
+enum abi_qp_flag { ABI_QP_BLOCK_SELF_MCAST_LB = 1 << 1 };
+
 struct abi_qp_cap {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 };
@@ -160,6 +165,8 @@ struct abi_device {
 	uint32_t max_ah;
 	uint32_t caps; /* enum abi_device_cap */
 	uint32_t max_mw;
+	uint32_t max_mcast_grp;       /* of a core */
+	uint32_t max_mcast_qp_attach; /* QPs of a core in one of them */
 	uint32_t reserved;
 };
 
@@ -200,7 +207,7 @@ struct abi_req {
 			struct abi_qp_cap cap;
 			uint32_t signal_all;
 			uint32_t srq; /* handle; 0: an RQ of its own */
-			uint32_t reserved;
+			uint32_t flags; /* enum abi_qp_flag */
 			uint64_t cookie;
 		} create_qp;
 		struct {
@@ -213,6 +220,11 @@ struct abi_req {
 			uint32_t reserved;
 			struct abi_av av;
 		} create_ah;
+		struct {
+			uint32_t qp;
+			uint32_t reserved;
+			uint8_t gid[16];
+		} group; /* ATTACH_MULTICAST, DETACH_MULTICAST */
 		struct {
 			uint32_t pd; /* whose keys its SGEs are */
 			uint32_t max_wr, max_sge;

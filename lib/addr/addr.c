@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The addresses of one poll core: what is made of the small packets that come, and which small packets go. Owns the queue of
- * replies; GIDs, routes, neighbours and address handles are in the files named so.
+ * replies; GIDs, routes, neighbours, group memberships and address handles are in the files named so.
  *
  * Invariants: nothing that comes from the net takes memory beyond the configured numbers or makes a neighbour in use go (known-bugs
  * 29). Only a packet that asks for one of our addresses makes a new entry, and only for a sender on link; any other message only
@@ -24,13 +24,14 @@ static void set_defaults(struct addr_config *c)
 {
 	const struct addr_config d = {
 		.max_gids = 64, .max_neighbours = 4096, .max_pending = 256, .max_replies = 64, .ask_tries = 5,
-		.ask_interval_ns = c->mode == ADDR_SHARED ? 1000 * MS : 100 * MS, .fresh_ns = 30000 * MS, .failed_ns = 1000 * MS,
+		.max_groups = 1024, .ask_interval_ns = c->mode == ADDR_SHARED ? 1000 * MS : 100 * MS, .fresh_ns = 30000 * MS, .failed_ns = 1000 * MS,
 	};
 	c->max_gids = c->max_gids ? c->max_gids : d.max_gids;
 	c->max_neighbours = c->max_neighbours ? c->max_neighbours : d.max_neighbours;
 	c->max_pending = c->max_pending ? c->max_pending : d.max_pending;
 	c->max_replies = c->max_replies ? c->max_replies : d.max_replies;
 	c->ask_interval_ns = c->ask_interval_ns ? c->ask_interval_ns : d.ask_interval_ns;
+	c->max_groups = c->max_groups ? c->max_groups : d.max_groups;
 	c->ask_tries = c->ask_tries ? c->ask_tries : d.ask_tries;
 	c->fresh_ns = c->fresh_ns ? c->fresh_ns : d.fresh_ns;
 	c->failed_ns = c->failed_ns ? c->failed_ns : d.failed_ns;
@@ -45,6 +46,8 @@ int addr_new(struct addr **out, const struct addr_config *config, struct wheel *
 	set_defaults(&a->config);
 	neigh_table_init(&a->neighs, &a->config, &a->stats, wheel, ah_on_neigh_changed);
 	a->neighs.now_ns = now_ns;
+	for (int i = 0; i < 2; i++)
+		membership_init(&a->groups[i], i == 0, &a->config, &a->stats, wheel, now_ns);
 	a->replies = calloc(a->config.max_replies, sizeof(*a->replies));
 	if (gid_table_init(&a->gids, a->config.max_gids) || !a->replies) {
 		addr_free(a);
@@ -59,6 +62,8 @@ void addr_free(struct addr *a)
 	if (!a)
 		return;
 	ah_close_all(a);
+	for (int i = 0; i < 2; i++)
+		membership_free(&a->groups[i]);
 	neigh_table_free(&a->neighs);
 	route_table_free(&a->routes);
 	gid_table_free(&a->gids);
@@ -115,6 +120,53 @@ uint32_t addr_gid_slots(const struct addr *a)
 bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan)
 {
 	return gid_table_has(&a->gids, gid, vlan);
+}
+
+bool addr_hears_group(const struct addr *a, const struct gid *group, uint16_t vlan)
+{
+	for (uint32_t i = 0; i < a->gids.slots; i++) {
+		const struct gid_entry *e = gid_table_get(&a->gids, i);
+		if (e && e->vlan == vlan && gid_is_ip4(&e->gid) == gid_is_ip4(group))
+			return true;
+	}
+	return false;
+}
+
+/* ---- groups ---- */
+
+static struct membership *groups_like(struct addr *a, const struct gid *gid)
+{
+	return &a->groups[!gid_is_ip4(gid)];
+}
+
+int addr_group_join(struct addr *a, const struct gid *group, uint64_t now_ns)
+{
+	if (!gid_is_multicast(group))
+		return -EINVAL;
+	return a->config.mode == ADDR_SHARED ? 0 : membership_join(groups_like(a, group), group, now_ns);
+}
+
+int addr_group_leave(struct addr *a, const struct gid *group, uint64_t now_ns)
+{
+	return a->config.mode == ADDR_SHARED ? 0 : membership_leave(groups_like(a, group), group, now_ns);
+}
+
+/* As whom a family's reports are sent, and where: IGMP by its first address (RFC 3376, 4.2.13), MLD by a link-local one (RFC 3810, 5.2.13); zero when there is none. */
+static struct gid choose_reporter(const struct addr *a, bool is_ip4, uint16_t *vlan)
+{
+	struct gid source = { { 0 } };
+	bool has_vlan = false;
+	*vlan = VLAN_NONE;
+	for (uint32_t i = 0; i < a->gids.slots; i++) {
+		const struct gid_entry *e = gid_table_get(&a->gids, i);
+		if (!e || gid_is_ip4(&e->gid) != is_ip4 || (has_vlan && e->vlan != *vlan))
+			continue;
+		*vlan = e->vlan;
+		has_vlan = true;
+		if (is_ip4 || gid_is_link_local(&e->gid))
+			return e->gid;
+	}
+	return source;
 }
 
 int addr_route_add(struct addr *a, const struct gid *network, unsigned prefix_len, const struct gid *gateway)
@@ -226,6 +278,19 @@ static enum drop on_told(struct addr *a, const struct packet *p, const struct ne
 	return neigh_learn(&a->neighs, &m->target, p->vlan, mac, how, a->neighs.now_ns) ? ignored : DROP_NONE;
 }
 
+static enum drop on_group_query(struct addr *a, const struct packet *p)
+{
+	struct group_query q;
+	uint16_t vlan;
+	enum drop drop = group_query_parse(&q, p);
+	if (drop != DROP_NONE)
+		return drop;
+	choose_reporter(a, p->ip_version == 4, &vlan);
+	if (p->vlan != vlan || (!p->is_multicast && !gid_table_has(&a->gids, &p->dst, p->vlan)))
+		return DROP_GROUP_IGNORED;
+	return membership_asked(&a->groups[p->ip_version != 4], &q, a->neighs.now_ns);
+}
+
 static enum drop take(struct addr *a, uint64_t now_ns, const struct packet *p, bool is_copy)
 {
 	struct neighbour_message m;
@@ -234,6 +299,8 @@ static enum drop take(struct addr *a, uint64_t now_ns, const struct packet *p, b
 	/* The kernel has got the packet too, and answers and learns. */
 	if (a->config.mode == ADDR_SHARED)
 		return DROP_NONE;
+	if (p->kind == PACKET_QUERY)
+		return is_copy ? DROP_GROUP_IGNORED : on_group_query(a, p);
 	if (p->kind == PACKET_ECHO4 || p->kind == PACKET_ECHO6)
 		return is_copy ? DROP_ICMP_IGNORED : echo(a, p);
 	enum drop ignored = p->kind == PACKET_ARP ? DROP_ARP_NOT_OURS : DROP_ND_IGNORED;
@@ -261,11 +328,11 @@ static bool has_question(const struct addr *a)
 
 bool addr_has_tx(const struct addr *a)
 {
-	return a->reply_count || has_question(a);
+	return a->reply_count || has_question(a) || membership_has_tx(&a->groups[0]) || membership_has_tx(&a->groups[1]);
 }
 
 /* A long echo may not fit where it came in: given up, as a router would. 0: none is left. */
-static uint32_t send_reply(struct addr *a, uint8_t *frame, uint32_t room)
+static uint32_t send_reply(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room)
 {
 	while (a->reply_count) {
 		const struct reply *r = &a->replies[a->reply_head];
@@ -280,23 +347,42 @@ static uint32_t send_reply(struct addr *a, uint8_t *frame, uint32_t room)
 	return 0;
 }
 
-static uint32_t send_question(struct addr *a, uint64_t now_ns, uint8_t *frame)
+static uint32_t send_question(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room)
 {
-	const struct neigh *n = neigh_next_question(&a->neighs, now_ns);
+	const struct neigh *n = has_question(a) ? neigh_next_question(&a->neighs, now_ns) : NULL;
+	if (!n)
+		return 0;
 	/* Asked for because an AH needs it: that AH's own address asks. */
 	return neighbour_write_ask(frame, a->config.mac, neigh_is_asked_alone(n) ? n->mac : NULL, n->key.vlan, &n->ahs->sgid, &n->key.gid);
 }
 
+static uint32_t send_report(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room)
+{
+	for (int i = 0; i < 2; i++) {
+		uint16_t vlan;
+		struct membership *m = &a->groups[i];
+		if (!membership_has_tx(m))
+			continue;
+		struct gid source = choose_reporter(a, m->is_ip4, &vlan);
+		return membership_tx(m, &source, vlan, now_ns, frame, room);
+	}
+	return 0;
+}
+
 uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room)
 {
-	uint32_t len = 0;
+	static uint32_t (*const senders[])(struct addr *, uint64_t, uint8_t *, uint32_t) = { send_reply, send_question, send_report };
+	const unsigned n = sizeof(senders) / sizeof(senders[0]);
 	a->neighs.now_ns = now_ns;
-	if (room < NEIGHBOUR_FRAME_MAX)
-		return 0;
-	if (!a->is_question_next || !has_question(a))
-		len = send_reply(a, frame, room);
-	a->is_question_next = len != 0;
-	return len || !has_question(a) ? len : send_question(a, now_ns, frame);
+	for (unsigned i = 0; i < n && room >= NEIGHBOUR_FRAME_MAX; i++) {
+		unsigned turn = (a->turn + i) % n;
+		uint32_t len = senders[turn](a, now_ns, frame, room);
+		if (!len)
+			continue;
+		a->turn = (turn + 1) % n;
+		return len;
+	}
+	return 0;
 }
 
 /* ---- the kernel and the operator ---- */

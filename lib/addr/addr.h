@@ -32,6 +32,7 @@ struct addr_config {
 	uint64_t ask_interval_ns; /* 0: 100 ms between questions; ADDR_SHARED: 1 s, the kernel's own rhythm */
 	uint32_t ask_tries;       /* 0: 5 questions, then failed */
 	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first); failed after as long again */
+	uint32_t max_groups;      /* 0: 1024 of each family that are reported */
 	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again; in use: by itself, twice as late each time, to 32 times */
 };
 
@@ -50,6 +51,8 @@ uint32_t addr_gid_slots(const struct addr *a);
 void addr_watch_gids(struct addr *a, void (*on_changed)(void *arg), void *arg);
 /* Whether a packet to gid on vlan is for us; a removed GID is ours while an AH holds it. Hot path: called for each packet. */
 bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
+/* Whether we have an address of the group's family on vlan, and so take what comes there for a group. Looks through the table. */
+bool addr_hears_group(const struct addr *a, const struct gid *group, uint16_t vlan);
 
 /* ---- Routes: longest prefix first; gateway zero: on link. On-link networks of the GIDs need no route. ---- */
 /* One table for all VLANs. Open AHs follow every change. */
@@ -57,6 +60,12 @@ bool addr_is_ours(const struct addr *a, const struct gid *gid, uint16_t vlan);
 int addr_route_add(struct addr *a, const struct gid *network, unsigned prefix_len, const struct gid *gateway);
 /* 0; -ENOENT, -EINVAL. */
 int addr_route_remove(struct addr *a, const struct gid *network, unsigned prefix_len);
+
+/* ---- Multicast groups: reported to routers and switches by IGMP and MLD on the VLAN of the family's first address. ADDR_SHARED: the kernel does that, and there is nothing to tell. ---- */
+/* 0; -EINVAL (no group), -EEXIST, -ENOSPC, -ENOMEM. */
+int addr_group_join(struct addr *a, const struct gid *group, uint64_t now_ns);
+/* 0; -ENOENT. */
+int addr_group_leave(struct addr *a, const struct gid *group, uint64_t now_ns);
 
 /* ---- Address handles ---- */
 enum ah_state {
@@ -82,6 +91,7 @@ struct ah {
 	uint16_t vlan;
 	uint8_t state;       /* enum ah_state; read it before each packet */
 	bool is_local;       /* dgid is one of ours: loop back, never onto the wire */
+	bool is_group;       /* dgid is a multicast group: onto the wire, and to members here */
 	uint32_t sgid_index;
 	struct neigh *neigh;
 	struct ah *next, **at;                 /* among the AHs of its neighbour */
@@ -92,6 +102,8 @@ struct ah {
 /* Starts resolution if needed. 0 (look at ah->state), -EINVAL (no such GID, address families differ, multicast dgid), -ENETUNREACH
  * (no route), -ENOBUFS (too many pending). */
 int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns);
+/* The same to a multicast group: ready at once. 0; -EINVAL (no such GID index, address families differ, no group). */
+int ah_open_group(struct ah *ah, struct addr *a, const struct ah_fields *f);
 void ah_close(struct ah *ah);
 
 /* ---- Packets ---- */
@@ -99,7 +111,7 @@ void ah_close(struct ah *ah);
 enum drop addr_rx(struct addr *a, uint64_t now_ns, const struct packet *p);
 /* The same for a packet that another holder of our addresses answers: learns from it, and answers nothing. */
 enum drop addr_rx_copy(struct addr *a, uint64_t now_ns, const struct packet *p);
-/* Writes the next frame that waits (replies and questions in turn, so that neither starves the other) into frame; 0 when none
+/* Writes the next frame that waits (replies, questions and reports in turn, so that none starves the others) into frame; 0 when none
  * waits. room: at least NEIGHBOUR_FRAME_MAX; an echo that is longer than room (or than 2,044 bytes) is given up. */
 uint32_t addr_tx(struct addr *a, uint64_t now_ns, uint8_t *frame, uint32_t room);
 bool addr_has_tx(const struct addr *a);
@@ -126,6 +138,7 @@ uint32_t addr_neighbours(const struct addr *a, struct addr_neighbour *list, uint
 /* Counters for show and tests. */
 struct addr_stats {
 	uint64_t asked, told, learned, failed, pending_refused, reply_full;
+	uint64_t group_queries, group_reports, group_records; /* of IGMP and MLD: heard; frames sent, and records in them */
 	uint32_t neighbours, pending;
 };
 void addr_stats(const struct addr *a, struct addr_stats *s);

@@ -5,6 +5,7 @@
 
 #include "addr.h"
 #include "gid_table.h"
+#include "membership.h"
 #include "neigh.h"
 #include "route.h"
 
@@ -20,11 +21,12 @@ struct addr {
 	struct gid_table gids;
 	struct route_table routes;
 	struct neigh_table neighs;
-	struct ah *local;          /* AHs to ourselves */
+	struct membership groups[2]; /* IPv4, IPv6 */
+	struct ah *local;          /* AHs that need no neighbour: to ourselves, and to groups */
 	struct ah *stranded;       /* AHs without a way */
 	struct reply *replies;     /* ring of config.max_replies */
 	uint32_t reply_head, reply_count;
-	bool is_question_next;     /* replies and questions take turns */
+	unsigned turn;             /* replies, questions and reports take turns */
 	struct addr_stats stats;
 	void (*on_gids_changed)(void *arg); /* or NULL */
 	void *on_gids_changed_arg;

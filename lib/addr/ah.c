@@ -67,6 +67,8 @@ static struct way find_way(struct addr *a, const struct ah *ah, uint64_t now_ns)
 {
 	struct gid next_hop;
 	struct way w = { .state = AH_NO_ROUTE, .err = -ENETUNREACH };
+	if (ah->is_group)
+		return (struct way){ .state = AH_READY };
 	if (gid_table_has(&a->gids, &ah->dgid, ah->vlan))
 		return (struct way){ .state = AH_READY, .is_local = true };
 	/* The next hop may be ours when a route is wrong; then nobody would answer. */
@@ -85,9 +87,9 @@ static void take_way(struct ah *ah, const struct way *w)
 	ah->is_local = w->is_local;
 	if (w->is_local)
 		template_set_dmac(&ah->template, a->config.mac);
-	else if (w->state == AH_READY)
+	else if (w->neigh && w->state == AH_READY)
 		template_set_dmac(&ah->template, w->neigh->mac);
-	link_ah(w->neigh ? &w->neigh->ahs : w->is_local ? &a->local : &a->stranded, ah);
+	link_ah(w->neigh ? &w->neigh->ahs : w->state == AH_READY ? &a->local : &a->stranded, ah);
 }
 
 /* ---- open and close ---- */
@@ -99,15 +101,15 @@ static void build_template(struct ah *ah, const struct ah_fields *f)
 		.ttl = f->hop_limit ? f->hop_limit : HOP_LIMIT_DEFAULT, .flow_label = f->flow_label & 0xfffff, .udp_src_port = f->udp_src_port,
 	};
 	memcpy(t.smac, ah->addr->config.mac, 6);
+	if (ah->is_group)
+		gid_group_mac(&ah->dgid, t.dmac);
 	template_build(&ah->template, &t);
 }
 
-int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns)
+static int open_any(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns)
 {
-	memset(ah, 0, sizeof(*ah));
-	a->neighs.now_ns = now_ns;
 	const struct gid_entry *e = gid_table_get(&a->gids, f->sgid_index);
-	if (!e || !gid_is_host(&f->dgid) || gid_is_ip4(&e->gid) != gid_is_ip4(&f->dgid))
+	if (!e || gid_is_ip4(&e->gid) != gid_is_ip4(&f->dgid))
 		return -EINVAL;
 	ah->sgid = e->gid;
 	ah->dgid = f->dgid;
@@ -123,6 +125,20 @@ int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_
 	take_way(ah, &w);
 	gid_table_hold(&a->gids, ah->sgid_index);
 	return 0;
+}
+
+int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns)
+{
+	memset(ah, 0, sizeof(*ah));
+	a->neighs.now_ns = now_ns;
+	return gid_is_host(&f->dgid) ? open_any(ah, a, f, on_changed, now_ns) : -EINVAL;
+}
+
+int ah_open_group(struct ah *ah, struct addr *a, const struct ah_fields *f)
+{
+	memset(ah, 0, sizeof(*ah));
+	ah->is_group = true;
+	return gid_is_multicast(&f->dgid) ? open_any(ah, a, f, NULL, a->neighs.now_ns) : -EINVAL;
 }
 
 void ah_close(struct ah *ah)

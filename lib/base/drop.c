@@ -24,7 +24,7 @@ static const struct {
 	[DROP_IP_FRAGMENT]         = { "rx_ip_fragments", "The packet is a fragment; RoCE is not reassembled." },
 	[DROP_IP_SOURCE]           = { "rx_ip_source_errors", "The source address is multicast, broadcast or unspecified." },
 	[DROP_IP_NOT_OURS]         = { "rx_ip_not_ours", "The destination address is none of our GIDs." },
-	[DROP_IP_PROTOCOL]         = { "rx_ip_protocol_unknown", "The IP payload is neither UDP nor ICMP." },
+	[DROP_IP_PROTOCOL]         = { "rx_ip_protocol_unknown", "The IP payload is neither UDP, ICMP nor IGMP." },
 
 	[DROP_UDP_LENGTH]          = { "rx_udp_length_errors", "The UDP length is too short or is not that of the IP payload." },
 	[DROP_UDP_PORT]            = { "rx_udp_port_unknown", "The UDP destination port is not 4791." },
@@ -34,6 +34,8 @@ static const struct {
 	[DROP_ARP_NOT_OURS]        = { "rx_arp_not_ours", "The ARP packet concerns none of our addresses." },
 	[DROP_ND_MALFORMED]        = { "rx_nd_malformed", "The neighbour discovery message fails a check of RFC 4861." },
 	[DROP_ND_IGNORED]          = { "rx_nd_ignored", "A neighbour discovery message that we do not use." },
+	[DROP_GROUP_MALFORMED]     = { "rx_group_query_malformed", "An IGMP or MLD message that is too short, or whose checksum or sender is wrong." },
+	[DROP_GROUP_IGNORED]       = { "rx_group_message_ignored", "An IGMP or MLD message that is no query, or none that concerns us." },
 	[DROP_ICMP_MALFORMED]      = { "rx_icmp_malformed", "The ICMP message is too short or its checksum is wrong." },
 	[DROP_ICMP_IGNORED]        = { "rx_icmp_ignored", "An ICMP message other than an echo request." },
 	[DROP_REPLY_FULL]          = { "rx_reply_queue_full", "An answer was due, but the queue of replies had no room." },
@@ -47,6 +49,7 @@ static const struct {
 
 	[DROP_QP_RESERVED]         = { "rx_qp_reserved", "The packet names QP 0 or another number that no packet may name." },
 	[DROP_QP_UNKNOWN]          = { "rx_qp_unknown", "There is no such QP: destroyed, or guessed." },
+	[DROP_GROUP_UNKNOWN]       = { "rx_group_unknown", "A datagram to a multicast group that no QP is in." },
 	[DROP_QP_STATE]            = { "rx_qp_state_errors", "The QP is in a state that does not take this packet." },
 	[DROP_QP_SERVICE]          = { "rx_qp_service_errors", "The opcode belongs to another service than the QP's." },
 	[DROP_PKEY]                = { "rx_pkey_violations", "The partition key does not match the QP's." },

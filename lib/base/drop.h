@@ -23,16 +23,18 @@ enum drop {
 	DROP_IP_FRAGMENT,
 	DROP_IP_SOURCE,           /* multicast, broadcast or unspecified as a source */
 	DROP_IP_NOT_OURS,         /* destination is none of our GIDs */
-	DROP_IP_PROTOCOL,         /* not UDP or ICMP */
+	DROP_IP_PROTOCOL,         /* not UDP, ICMP or IGMP */
 	/* UDP */
 	DROP_UDP_LENGTH,          /* shorter than its header, or not the IP payload's length */
 	DROP_UDP_PORT,            /* not 4791 */
 	DROP_UDP_CHECKSUM,        /* non-zero and wrong */
-	/* ARP, ND, ICMP */
+	/* ARP, ND, IGMP, MLD, ICMP */
 	DROP_ARP_MALFORMED,
 	DROP_ARP_NOT_OURS,
 	DROP_ND_MALFORMED,
 	DROP_ND_IGNORED,          /* router solicitation and what we do not use */
+	DROP_GROUP_MALFORMED,     /* IGMP and MLD */
+	DROP_GROUP_IGNORED,       /* of these anything but a query that concerns us */
 	DROP_ICMP_MALFORMED,
 	DROP_ICMP_IGNORED,        /* anything but an echo request */
 	DROP_REPLY_FULL,          /* no room in the queue of replies */
@@ -46,6 +48,7 @@ enum drop {
 	/* QP */
 	DROP_QP_RESERVED,         /* QP 0, or a QP number no packet may name */
 	DROP_QP_UNKNOWN,
+	DROP_GROUP_UNKNOWN,       /* to a multicast group that no QP is in */
 	DROP_QP_STATE,            /* the QP's state does not take this packet */
 	DROP_QP_SERVICE,          /* opcode of another service than the QP's */
 	DROP_PKEY,

@@ -6,6 +6,24 @@
 
 #include "client.h"
 
+static struct uroce_gid map_ip4(const uint8_t *ip)
+{
+	struct uroce_gid g = { .raw = { [10] = 0xff, [11] = 0xff } };
+	memcpy(g.raw + 12, ip, 4);
+	return g;
+}
+
+static bool is_ip4(const struct uroce_gid *g)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	return !memcmp(g->raw, mapped, sizeof(mapped));
+}
+
+static bool is_group(const struct uroce_gid *g)
+{
+	return g->raw[0] == 0xff || (is_ip4(g) && (g->raw[12] & 0xf0) == 0xe0);
+}
+
 int uroce_ah_create(struct uroce_pd *pd, const struct uroce_av *av, struct uroce_ah **out)
 {
 	struct uroce_context *ctx = pd->o.ctx;
@@ -16,6 +34,7 @@ int uroce_ah_create(struct uroce_pd *pd, const struct uroce_av *av, struct uroce
 	if (!ah)
 		return -ENOMEM;
 	ah->pd = pd;
+	ah->is_group = is_group(&av->dgid);
 	req.create_ah.pd = pd->o.handle;
 	qp_client_pack_av(&req.create_ah.av, av);
 	context_lock(ctx);
@@ -53,25 +72,6 @@ int uroce_ah_destroy(struct uroce_ah *ah)
 /* ---- from a datagram ---- */
 
 enum { IP4_AT = 20, IP4_TOS = 21, IP4_SRC = 32, IP4_DST = 36, IP6_SRC = 8, IP6_DST = 24 };
-
-static struct uroce_gid map_ip4(const uint8_t *ip)
-{
-	struct uroce_gid g = { .raw = { [10] = 0xff, [11] = 0xff } };
-	memcpy(g.raw + 12, ip, 4);
-	return g;
-}
-
-static bool is_group(const struct uroce_gid *g)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	return g->raw[0] == 0xff || (!memcmp(g->raw, mapped, sizeof(mapped)) && (g->raw[12] & 0xf0) == 0xe0);
-}
-
-static bool is_ip4(const struct uroce_gid *g)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	return !memcmp(g->raw, mapped, sizeof(mapped));
-}
 
 /* The GID that the datagram was sent to; of one to a group the first that the answer can come from. */
 static int find_own(struct uroce_context *ctx, const struct uroce_gid *dst, uint16_t vlan, uint32_t *index)

@@ -166,6 +166,7 @@ struct uroce_srq {
 struct uroce_ah {
 	struct object o;
 	struct uroce_pd *pd;
+	bool is_group; /* it leads to a multicast group */
 };
 
 struct uroce_qp {

@@ -245,6 +245,7 @@ int uroce_query_device(struct uroce_context *ctx, struct uroce_device_attr *attr
 	*attr = (struct uroce_device_attr){
 		.mode = d.mode, .port_up = d.port_up, .active_mtu = qp_client_mtu_bytes(d.active_mtu), .gid_slots = d.gid_slots,
 		.max_qp = d.max_qp, .max_cq = d.max_cq, .max_srq = d.max_srq, .max_ah = d.max_ah, .max_mr = d.max_mr, .max_mw = d.max_mw, .max_pd = d.max_pd,
+		.max_mcast_grp = d.max_mcast_grp, .max_mcast_qp_attach = d.max_mcast_qp_attach,
 		.max_qp_wr = d.max_qp_wr, .max_cqe = d.max_cqe, .max_sge = d.max_sge, .max_inline = d.max_inline,
 		.max_rd_atomic = d.max_rd_atomic, .max_msg_bytes = d.max_msg_bytes, .caps = d.caps,
 	};

@@ -106,7 +106,7 @@ __attribute__((cold, noinline)) static int refuse_state(struct uroce_qp *qp, str
 /* Of a UD WR: to whom it goes. */
 static inline bool names_peer(const struct uroce_qp *qp, const struct uroce_send_wr *wr)
 {
-	return wr->ah && wr->ah->o.ctx == qp->o.ctx && wr->remote_qpn && wr->remote_qpn <= 0xffffff;
+	return wr->ah && wr->ah->o.ctx == qp->o.ctx && wr->remote_qpn && wr->remote_qpn <= UROCE_QPN_MULTICAST && wr->ah->is_group == (wr->remote_qpn == UROCE_QPN_MULTICAST);
 }
 
 static int refuse_flush(struct uroce_qp *qp, const struct uroce_send_wr *wr)
@@ -132,8 +132,8 @@ __attribute__((cold, noinline)) static int refuse_send(struct uroce_qp *qp, cons
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": %s has no opcode %u", wr->wr_id, service_names[qp->service],
 			(unsigned)wr->opcode);
 	if (qp->service == UROCE_UD && !names_peer(qp, wr))
-		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a datagram needs an AH of this context and a remote_qpn, not %s and 0x%x",
-			wr->wr_id, wr->ah ? "that" : "none", wr->remote_qpn);
+		return refuse(qp, q, "wr_id 0x%" PRIx64 ": a datagram needs an AH of this context and a remote_qpn (0xffffff to a group, and only there), not %s and 0x%x",
+			wr->wr_id, wr->ah ? wr->ah->is_group ? "a group's" : "that" : "none", wr->remote_qpn);
 	if (wr->flags & ~(uint32_t)SEND_FLAGS)
 		return refuse(qp, q, "wr_id 0x%" PRIx64 ": flags 0x%x, known are 0x%x", wr->wr_id, wr->flags,
 			(unsigned)SEND_FLAGS);

@@ -122,6 +122,7 @@ static int create_locked(struct uroce_qp *qp, const struct uroce_qp_init *init)
 	req.create_qp.cap = (struct abi_qp_cap){ at_least_one(init->cap.max_send_wr), at_least_one(init->cap.max_recv_wr),
 		at_least_one(init->cap.max_send_sge), at_least_one(init->cap.max_recv_sge), init->cap.max_inline };
 	req.create_qp.signal_all = init->signal_all;
+	req.create_qp.flags = init->block_own_multicast ? ABI_QP_BLOCK_SELF_MCAST_LB : 0;
 	req.create_qp.srq = qp->srq ? qp->srq->o.handle : 0;
 	req.create_qp.cookie = qp->o.cookie;
 	err = context_call(ctx, &req, &rep);

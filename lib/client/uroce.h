@@ -71,6 +71,8 @@ struct uroce_device_attr {
 	uint32_t active_mtu; /* bytes: largest path MTU the port carries */
 	uint32_t gid_slots;  /* GID indices are below it */
 	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_mw, max_pd;
+	uint32_t max_mcast_grp;       /* multicast groups with members */
+	uint32_t max_mcast_qp_attach; /* QPs in one group */
 	uint32_t max_qp_wr;  /* WRs of one queue */
 	uint32_t max_cqe;    /* CQEs of one CQ */
 	uint32_t max_sge;    /* SGEs of one WR */
@@ -427,6 +429,7 @@ struct uroce_qp_init {
 	struct uroce_cq *send_cq, *recv_cq; /* may be the same */
 	struct uroce_qp_cap cap; /* 0 means 1, and 0 bytes inline */
 	bool signal_all;         /* every send WR is signaled */
+	bool block_own_multicast; /* UD: what it sends to a group that it is in itself does not come back to it */
 	void *user;
 	struct uroce_srq *srq;   /* where its receives come from; NULL: a queue of its own. It has to stay, too */
 };
@@ -454,11 +457,29 @@ int uroce_qp_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint3
 /* All attributes as they are now, sq_psn and rq_psn being the next ones. Any thread. IBA "Query Queue Pair" */
 int uroce_qp_query(struct uroce_qp *qp, struct uroce_qp_attr *attr);
 
-/* Makes an address handle: the way to one host, for WRs of UD QPs of the same PD. Its next hop is asked for if need be; until
+/* Remote QP of every WR to a multicast group, and of no other (IBA 9.6.1.2.4). */
+#define UROCE_QPN_MULTICAST 0xffffffu
+
+/* The QP, of service UD, gets its own copy of each datagram to the group whose Q_Key is its own, from programs of this engine
+ * too; a copy that finds no receive is dropped, and the other QPs of the group do not notice. In what state the QP is does not
+ * matter. The first member makes the port let the group in, and tells routers and switches (IGMPv3, MLDv2), as the kernel does
+ * where it shares the interface. A QP that is attached already is attached once.
+ *   group  224.0.0.0/4 as ::ffff:a.b.c.d, or ff00::/8
+ * -EINVAL: another service, or no group; -ENOSPC: max_mcast_grp or max_mcast_qp_attach; with a daemon -EDQUOT counts
+ * attachments. Any thread. IBA "Attach QP to Multicast Group" */
+int uroce_qp_attach_multicast(struct uroce_qp *qp, const struct uroce_gid *group);
+/* No datagram of the group comes afterwards; those that did stay. Destroying the QP detaches it from all its groups. -EINVAL: it
+ * was not attached. Any thread. IBA "Detach QP from Multicast Group" */
+int uroce_qp_detach_multicast(struct uroce_qp *qp, const struct uroce_gid *group);
+
+/* Makes an address handle: the way to one host or multicast group, for WRs of UD QPs of the same PD. A group needs no
+ * resolving, nor has the sender to be in it; datagrams leave by the wire and reach QPs of this engine that are in it, the
+ * sender's own among them (unless block_own_multicast).
+ * The rest is of hosts. Its next hop is asked for if need be; until
  * that answers, WRs to it wait, and hold back those posted after them; if it does not answer (within a second or so), datagrams
  * are lost here as they would be further on, and the QP's counter tx_unreachable counts them. It follows changes of routes and
  * neighbours by itself.
- * -EINVAL: no such GID index, the address families differ, or dgid is no host's; -ENETUNREACH: no route; -ENOBUFS: too many
+ * -EINVAL: no such GID index, the address families differ, or dgid is neither a host's nor a group's; -ENETUNREACH: no route; -ENOBUFS: too many
  * hosts are being asked for. Any thread. IBA "Create Address Handle" */
 int uroce_ah_create(struct uroce_pd *pd, const struct uroce_av *av, struct uroce_ah **out);
 /* WRs that name it and were not sent yet end in an error. Nobody may be posting with it. Any thread. IBA "Destroy Address
@@ -563,7 +584,7 @@ struct uroce_send_wr {
 		const struct uroce_ah *ah; /* UD: where to, */
 		const struct uroce_bind *bind; /* BIND_MW, REG_MR. Not needed after the post. */
 	};
-	uint32_t remote_qpn;       /* to which QP there, */
+	uint32_t remote_qpn;       /* to which QP there, UROCE_QPN_MULTICAST for a group, */
 	uint32_t remote_qkey;      /* and that one's Q_Key; with the highest bit set the sending QP's own is taken */
 };
 /* Where a message may land: as many bytes as its SGEs have, none for WRITE_WITH_IMM. */
@@ -576,7 +597,7 @@ struct uroce_recv_wr {
  * negative errno when the first was not:
  *   -EINVAL  the QP's state does not take it (sends: RTS, SQD, SQE, ERR; receives: all but RESET, and none of a QP with an
  *            SRQ), or the WR cannot be right: opcode (or none of the service), flags, number of SGEs, inline bytes, message
- *            over max_msg_bytes (UD: over the port's MTU; no AH or QPN), atomic or ATOMIC WRITE not of one SGE of 8 bytes
+ *            over max_msg_bytes (UD: over the port's MTU; no AH or QPN, or one of a group with one of none), atomic or ATOMIC WRITE not of one SGE of 8 bytes
  *            or at an address that is not a multiple of 8, FLUSH with SGEs or for what there is not. One line in the log says which, for so many a second.
  *   -ENOMEM  the queue is full: slots come back as WRs complete, those of unsignaled ones too
  *   -ENODEV  the engine is gone

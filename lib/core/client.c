@@ -141,6 +141,7 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 {
 	struct core *c = k->core;
 	handles_remove(&k->qps, handle);
+	mcast_leave_all(k, p);
 	qpn_release(&c->qpns, p->qp->qpn);
 	doorbell_forget(c, p->qp);
 	doorbell_give(k, p->qp);

@@ -24,6 +24,7 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 		.max_qp_wr = MAX_QP_WR, .max_cqe = CORE_MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
 		.max_rd_atomic = c->limits.max_rd_atomic, .max_msg_bytes = MESSAGE_MAX_BYTES,
 		.caps = ABI_CAP_ATOMIC_WRITE | ABI_CAP_FLUSH_GLOBAL,
+		.max_mcast_grp = c->config.max_groups, .max_mcast_qp_attach = c->config.max_group_qps,
 	};
 	memcpy(rep->device.name, c->config.name, sizeof(rep->device.name));
 	memcpy(rep->device.mac, c->filter.mac, 6);
@@ -138,7 +139,7 @@ static int make_qp(struct core_client *k, struct queue_pair *p, const struct abi
 {
 	struct arenas *a = &k->arenas;
 	struct qp_init init = {
-		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .ahs = &k->ahs, .signal_all = req->create_qp.signal_all, .cookie = req->create_qp.cookie,
+		.env = &k->core->env, .group = &k->group, .pd = pd, .send_cq = &send->cq, .recv_cq = &recv->cq, .service = (enum abi_service)req->create_qp.service, .cap = *cap, .ahs = &k->ahs, .signal_all = req->create_qp.signal_all, .blocks_own_multicast = req->create_qp.flags & ABI_QP_BLOCK_SELF_MCAST_LB, .cookie = req->create_qp.cookie,
 		.sq = arenas_at(a, p->sq.arena, p->sq.control_offset), .sq_slots = arenas_at(a, p->sq.arena, p->sq.slots_offset), .sq_n = p->sq.slots, .sq_slot_bytes = p->sq.slot_bytes,
 	};
 	if (srq) {
@@ -178,6 +179,8 @@ static int create_qp(struct core_client *k, const struct abi_req *req, struct ab
 		return client_refuse(rep, -EINVAL, "the CQ has overrun; destroy it and make a larger one");
 	if (req->create_qp.service >= ABI_SERVICES)
 		return client_refuse(rep, -EOPNOTSUPP, "service %u is not supported, RC (0), UC (1) and UD (2) are", req->create_qp.service);
+	if (req->create_qp.flags & ~(uint32_t)ABI_QP_BLOCK_SELF_MCAST_LB)
+		return client_refuse(rep, -EINVAL, "QP flags 0x%x: known is 0x%x", req->create_qp.flags, ABI_QP_BLOCK_SELF_MCAST_LB);
 	struct shared_queue *srq = req->create_qp.srq ? handles_get(&k->srqs, req->create_qp.srq) : NULL;
 	if (req->create_qp.srq && !srq)
 		return client_refuse(rep, -ENOENT, "no SRQ has the handle 0x%x", req->create_qp.srq);
@@ -289,6 +292,8 @@ static handler_fn *const handlers[ABI_MSG_COUNT] = {
 	[ABI_CREATE_MW] = mw_create,
 	[ABI_DESTROY_MW] = client_destroy,
 	[ABI_MODIFY_CQ] = cq_modify,
+	[ABI_ATTACH_MULTICAST] = mcast_attach,
+	[ABI_DETACH_MULTICAST] = mcast_detach,
 };
 
 static void carry_out(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)

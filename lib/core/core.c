@@ -12,6 +12,8 @@
 #define DEFAULT_OBJECTS 65536u
 #define DEFAULT_WINDOW 256u
 #define MAX_RD_ATOMIC 128u
+#define DEFAULT_GROUPS 1024u
+#define DEFAULT_GROUP_QPS 240u
 #define CORES_MAX (1u << CORE_INDEX_BITS)
 
 static uint32_t largest_mtu(uint32_t max_frame)
@@ -54,6 +56,8 @@ static void apply_defaults(struct core_config *c)
 	c->max_ah = c->max_ah ? c->max_ah : DEFAULT_OBJECTS;
 	c->max_mr = c->max_mr ? c->max_mr : DEFAULT_OBJECTS;
 	c->max_mw = c->max_mw ? c->max_mw : DEFAULT_OBJECTS;
+	c->max_groups = c->max_groups ? c->max_groups : DEFAULT_GROUPS;
+	c->max_group_qps = c->max_group_qps ? c->max_group_qps : DEFAULT_GROUP_QPS;
 	c->cores = c->cores ? c->cores : 1;
 	c->hooks = c->hooks ? c->hooks : &core_host_hooks;
 }
@@ -173,7 +177,11 @@ const struct drop_counters *core_drops(const struct core *c)
 
 void core_stats(const struct core *c, struct core_stats *s)
 {
+	struct addr_stats a;
+	addr_stats(c->env.addr, &a);
 	*s = c->stats;
+	s->group_queries = a.group_queries;
+	s->group_reports = a.group_reports;
 	s->wqes = c->env.wqes;
 	s->cqes = c->env.cqes;
 	s->bad_wqes = c->env.bad_wqes;

@@ -13,6 +13,7 @@
 #ifndef UROCE_CORE_H
 #define UROCE_CORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,17 +33,28 @@ struct core_frame {
 	uint32_t len;      /* bytes of the frame (rx: that came; tx: that core_tx wrote) */
 	uint32_t room;     /* tx: bytes available at data */
 	uint16_t vlan_tci; /* rx: tag that the port stripped, VLAN_NONE else */
-	uint8_t to_core;   /* tx: CORE_TO_WIRE, or the core of this engine that gets it with is_looped set */
+	uint8_t to_core;   /* tx: CORE_TO_WIRE, CORE_TO_GROUP, or the core of this engine that gets it with is_looped set */
 	bool is_looped;    /* rx: from another core of this engine, to one of our own addresses: what the wire would do to it, it does not need */
-	bool is_copy;      /* rx: an address packet (ARP, ND) that another core of this engine answers: learnt from, not answered */
+	bool is_copy;      /* rx: came at another core of this engine, which counts it: an address packet (ARP, ND) is learnt from, not answered; a datagram to a group is for the members here */
 	void *cookie;      /* the caller's */
 };
 #define CORE_TO_WIRE 0xffu
+#define CORE_TO_GROUP 0xfeu /* to the wire, and a copy with is_looped set to each other core that core_mcast_cores names; what they have no room for is lost */
 
-/* Which core of an engine of `cores` takes a frame: an index; CORE_ALL: every one, all but the one on which it came with is_copy; CORE_ANY: the one on which it came. Reads no byte beyond len. */
+/* Which core of an engine of `cores` takes a frame: an index; CORE_ALL: every one, all but the one on which it came with is_copy; CORE_ANY: the one on which it came;
+ * CORE_GROUP: those that core_mcast_cores names for *group, all but one with is_copy, or if there are none as CORE_ANY. Reads no byte beyond len. */
 #define CORE_ALL (-1)
 #define CORE_ANY (-2)
-int core_frame_owner(const uint8_t *frame, uint32_t len, unsigned cores);
+#define CORE_GROUP (-3)
+int core_frame_owner(const uint8_t *frame, uint32_t len, unsigned cores, struct gid *group);
+
+/* Which cores of an engine may have members of a multicast group, by a hash of its GID. Made with zeroes by the engine; each core writes its own bits. */
+#define CORE_MCAST_SLOTS 1024u
+struct core_mcast_map {
+	_Atomic uint16_t cores[CORE_MCAST_SLOTS];
+};
+/* A bit for each. Any thread. */
+uint32_t core_mcast_cores(const struct core_mcast_map *map, const struct gid *group);
 
 /* What the outside does for the core: the few system calls that the slow path and events need. host.c has some: memory of this process and pipes. */
 struct core_hooks {
@@ -67,6 +79,11 @@ struct core_config {
 	bool is_grown_outside;    /* a request that needs a new region is answered -ENOBUFS, see core_client_grow; else the core makes it at once */
 	uint32_t max_frame;       /* bytes of the largest frame the port carries, without FCS */
 	uint32_t max_qp, max_cq, max_srq, max_ah, max_mr, max_mw; /* 0: 65536 each; MRs and MWs at most 2^20 together */
+	uint32_t max_groups, max_group_qps; /* multicast groups, and QPs in one of them; 0: 1024, 240 */
+	struct core_mcast_map *mcast_map; /* shared by the cores of an engine; NULL: it has one */
+	/* A multicast group has its first member on this core (is_joined; a negative errno: it is not to be) or has lost its last. Driving thread. NULL: addr reports it, and nobody else need know. */
+	int (*on_group)(void *arg, const struct gid *group, bool is_joined);
+	void *on_group_arg;
 	uint32_t window_packets;  /* most unacknowledged packets of a QP in flight; 0: 256 */
 	uint64_t seed;            /* 0: unpredictable; else everything random in the core follows from it (tests) */
 	const struct log *log;
@@ -129,6 +146,8 @@ void core_client_set_quota(struct core_client *k, const struct core_usage *most)
 struct core_stats {
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
 	uint64_t loopback_packets;
+	uint64_t group_queries, group_reports; /* IGMP and MLD: queries taken, frames with reports sent */
+	uint64_t group_copies, group_copies_dropped; /* of multicast datagrams, one for each member: delivered, and refused by the QP */
 	uint64_t wqes, cqes, events;
 	uint64_t doorbells;
 	/* what was refused, and what came of it */

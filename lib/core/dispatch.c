@@ -50,29 +50,36 @@ static void look_up(struct core *c, struct arrival *a)
 	__builtin_prefetch(&a->qp->ah);
 }
 
-static enum drop process(struct core *c, const struct arrival *a)
+/* Of no QP of this core. */
+static __attribute__((noinline)) enum drop process_nobodys(struct core *c, const struct packet *p, bool is_looped)
+{
+	if (p->dqpn == QPN_MULTICAST && p->is_multicast)
+		return mcast_rx(c, p, is_looped);
+	if (!addr_is_ours(c->env.addr, &p->dst, p->vlan))
+		return DROP_IP_NOT_OURS;
+	if (!packet_is_icrc_ok(p))
+		return DROP_ICRC;
+	return p->dqpn <= 1 || p->dqpn == QPN_MULTICAST ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
+}
+
+static enum drop process(struct core *c, const struct arrival *a, bool is_looped)
 {
 	if (a->drop != DROP_NONE)
 		return a->drop;
 	if (a->packet.kind != PACKET_ROCE)
 		return addr_rx(c->env.addr, c->env.now_ns, &a->packet);
+	if (!a->qp)
+		return process_nobodys(c, &a->packet, is_looped);
 	if (!packet_is_icrc_ok(&a->packet))
 		return addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan) ? DROP_ICRC : DROP_IP_NOT_OURS;
 	/* a QP takes what is for its own address alone; only where it refuses does it matter whether the address is ours at all */
-	enum drop d = a->qp ? qp_rx(a->qp, &a->packet) : DROP_QP_UNKNOWN;
-	if (d != DROP_DESTINATION && d != DROP_QP_UNKNOWN)
-		return d;
-	if (!addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan))
-		return DROP_IP_NOT_OURS;
-	if (a->qp)
-		return d;
-	uint32_t qpn = a->packet.dqpn;
-	return qpn <= 1 || qpn == 0xffffff ? DROP_QP_RESERVED : DROP_QP_UNKNOWN;
+	enum drop d = qp_rx(a->qp, &a->packet);
+	return d == DROP_DESTINATION && !addr_is_ours(c->env.addr, &a->packet.dst, a->packet.vlan) ? DROP_IP_NOT_OURS : d;
 }
 
 static void finish(struct core *c, struct arrival *a, const struct core_frame *f)
 {
-	a->drop = process(c, a);
+	a->drop = process(c, a, f->is_looped);
 	settle(c, a, f);
 }
 
@@ -83,8 +90,10 @@ static __attribute__((noinline)) void finish_rare(struct core *c, struct arrival
 	if (f->is_looped) {
 		c->stats.loopback_packets++;
 		finish(c, a, f);
-	} else if (a->drop == DROP_NONE && a->packet.kind != PACKET_ROCE) {
-		addr_rx_copy(c->env.addr, c->env.now_ns, &a->packet); /* counted where it came */
+	} else if (a->drop == DROP_NONE && a->packet.kind == PACKET_ROCE) {
+		process(c, a, false); /* counted where it came */
+	} else if (a->drop == DROP_NONE) {
+		addr_rx_copy(c->env.addr, c->env.now_ns, &a->packet);
 	}
 }
 

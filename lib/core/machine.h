@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "core.h"
 #include "handles.h"
+#include "mcast.h"
 #include "modify.h"
 #include "qp.h"
 #include "qpn.h"
@@ -32,6 +33,7 @@ struct core {
 	struct packet_filter filter;
 	struct qpn_table qpns;
 	struct loop loop;
+	struct mcast_table mcasts;
 	struct qp *linger[LINGER_MAX];
 	uint32_t lingering;
 	TAILQ_HEAD(, core_client) overruns;      /* with a CQ that overran, whose QPs have not all been told */
@@ -111,6 +113,7 @@ struct queue_pair {
 	struct qp *qp;
 	struct core_client *client;
 	struct abi_ring_place sq, rq;
+	struct mcast_list mcasts; /* UD: of which groups it is a member */
 };
 
 struct core_client {

@@ -40,6 +40,7 @@ struct outlet {
 
 #define TO_LOOP (-1)   /* beside CORE_TO_WIRE and the number of another core */
 #define TO_NOBODY (-2) /* there is nothing to send */
+#define TO_GROUP (-3)  /* to the wire and to members of a multicast group, here and on other cores */
 
 static int way_to(const struct core *c, bool is_local, uint32_t dest_qpn)
 {
@@ -56,18 +57,37 @@ static int way_of(const struct core *c, const struct qp *q)
 }
 
 /* Where the next packet of a UD QP goes. */
-static int way_of_next(const struct core *c, struct qp *q)
+static int way_of_next(const struct core *c, struct qp *q, const struct ah **ah)
 {
 	uint32_t qpn;
-	const struct ah *ah = qp_next_ah(q, &qpn);
-	return ah ? way_to(c, ah->is_local, qpn) : TO_NOBODY;
+	*ah = qp_next_ah(q, &qpn);
+	if (!*ah)
+		return TO_NOBODY;
+	return (*ah)->is_group ? TO_GROUP : way_to(c, (*ah)->is_local, qpn);
 }
 
 static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
 {
 	if (way == TO_LOOP)
 		return loop_buffer(c);
+	if (way == TO_GROUP && !loop_buffer(c)) /* for the members here */
+		return NULL;
 	return o->used < o->n ? o->frames[o->used].data : NULL;
+}
+
+static void keep_looped(struct core *c, uint32_t len)
+{
+	c->loop.len[c->loop.tail++ % LOOP_FRAMES] = len;
+}
+
+/* A datagram to a group, which is to leave by the wire: copies for the members here, and where other cores may have some, whoever sends it makes more. The way to say of it. */
+static int copy_to_members(struct core *c, const struct gid *group, const uint8_t *frame, uint32_t len)
+{
+	if (mcast_find(c, group)) {
+		memcpy(loop_buffer(c), frame, len);
+		keep_looped(c, len);
+	}
+	return mcast_other_cores(c, group) ? CORE_TO_GROUP : CORE_TO_WIRE;
 }
 
 /* q: whose it is, NULL: an address packet. */
@@ -76,13 +96,13 @@ static void sent(struct core *c, struct outlet *o, int way, const struct qp *q, 
 	if (c->tap)
 		tap_sent(c, q, frame, len);
 	if (way == TO_LOOP) {
-		c->loop.len[c->loop.tail++ % LOOP_FRAMES] = len;
+		keep_looped(c, len);
 		return;
 	}
 	struct core_frame *f = &o->frames[o->used++];
 	f->len = len;
 	f->to_core = (uint8_t)way;
-	if (way == CORE_TO_WIRE)
+	if (way == CORE_TO_WIRE || way == CORE_TO_GROUP)
 		o->bytes += len;
 	else
 		o->crossed++;
@@ -139,6 +159,7 @@ static enum turn charge_local(struct qp *q, struct outlet *o, enum turn t)
 static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 {
 	struct qp_group *g = q->group;
+	const struct ah *ah = NULL;
 	int way = way_of(c, q);
 	enum turn rest = TURN_DONE; /* when it has no packet */
 	if (__builtin_expect(q->is_flushing, 0) && (rest = flush(c, q, o)) == TURN_NO_CREDIT)
@@ -146,7 +167,7 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 	for (; q->turn < TURN; q->turn++) {
 		if (__builtin_expect(g->credit <= 0, 0) && !renew_credit(c, g))
 			return TURN_NO_CREDIT;
-		if (q->service == SERVICE_UD && (way = way_of_next(c, q)) == TO_NOBODY) {
+		if (q->service == SERVICE_UD && (way = way_of_next(c, q, &ah)) == TO_NOBODY) {
 			q->turn = 0;
 			return rest;
 		}
@@ -161,6 +182,8 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 			return __builtin_expect(q->local.done, 0) ? charge_local(q, o, rest) : rest;
 		}
 		g->credit -= (int32_t)len;
+		if (__builtin_expect(way == TO_GROUP, 0))
+			way = copy_to_members(c, &ah->dgid, frame, len);
 		sent(c, o, way, q, frame, len);
 	}
 	q->turn = 0;

@@ -19,6 +19,7 @@ static const struct {
 	ROW(mrs, "MRs", false),
 	ROW(mws, "MWs", false),
 	ROW(channels, "completion channels", false),
+	ROW(attachments, "attachments to multicast groups", false),
 	ROW(registered_bytes, "registered bytes", true),
 	ROW(ring_bytes, "bytes of rings", true),
 	ROW(pool_bytes, "bytes of pool memory", true),

@@ -7,10 +7,11 @@
 
 struct core_usage {
 	uint32_t pds, qps, cqs, srqs, ahs, mrs, mws, channels;
+	uint32_t attachments; /* of QPs to multicast groups */
 	uint64_t registered_bytes, ring_bytes, pool_bytes;
 };
 
-#define USAGE_ROWS 11u
+#define USAGE_ROWS 12u
 /* For scripts: the member's name. */
 const char *usage_row_key(unsigned row);
 /* For people: what there are so many of. */

@@ -12,6 +12,7 @@
 #include "eal.h"
 #include "engine_core.h"
 #include "handover.h"
+#include "multicast.h"
 #include "port.h"
 #include "region.h"
 #include "steer.h"
@@ -28,6 +29,7 @@ struct engine {
 	struct port *port;
 	struct steer *steer;        /* or NULL: the port does not sort by QPN */
 	struct handover *handover;  /* NULL: one core */
+	struct multicast *multicast;
 	struct region_source regions;
 	struct core_hooks hooks;
 	unsigned cores;
@@ -49,7 +51,7 @@ static void pass_line_on(void *arg, enum log_level level, const char *line)
 
 static int make_cores(struct engine *e)
 {
-	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log, .handover = e->handover };
+	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log, .handover = e->handover, .multicast = e->multicast };
 	int err = 0;
 	for (; config.index < e->device.cores && !err; config.index++) {
 		err = engine_core_open(&e->core[config.index], &config);
@@ -65,6 +67,8 @@ static int make_cores(struct engine *e)
 static int make_parts(struct engine *e)
 {
 	int err = port_open(&e->port, &e->device, &e->log);
+	if (!err)
+		err = multicast_open(&e->multicast, e->port, &e->device, &e->log);
 	if (!err && e->device.cores > 1)
 		err = handover_open(&e->handover, e->device.cores, &e->log);
 	if (err)
@@ -96,6 +100,7 @@ static void free_parts(struct engine *e)
 		engine_core_close(e->core[i]);
 	steer_close(e->steer);
 	handover_close(e->handover);
+	multicast_close(e->multicast);
 	port_close(e->port);
 	pthread_mutex_destroy(&e->log_lock);
 	free(e);
@@ -224,6 +229,11 @@ struct engine_core *engine_core_choose(struct engine *e)
 	engine_core_enter(least);
 	pthread_mutex_unlock(&lock);
 	return least;
+}
+
+struct multicast *engine_multicast(const struct engine *e)
+{
+	return e->multicast;
 }
 
 const struct port *engine_port(const struct engine *e)

@@ -15,6 +15,7 @@ struct core;
 struct engine;
 struct engine_core;
 struct fault_port;
+struct multicast;
 struct port;
 
 #define ENGINE_CORES_MAX DEVICE_CORES_MAX
@@ -31,7 +32,7 @@ struct engine_core *engine_core_choose(struct engine *e);
 void engine_core_leave(struct engine_core *ec);
 unsigned engine_core_index(const struct engine_core *ec);
 
-/* Has m run by the thread that drives the core and waits until it has; in inline mode this thread drives meanwhile. Any thread. */
+/* Has m run by the thread that drives the core and waits until it has; in inline mode this thread drives meanwhile. Then does what follows of it and may wait: the port lets multicast groups in or shuts them out. Any thread but a poll core. */
 void engine_carry_out(struct engine_core *ec, struct mail *m);
 /* Inline: one round on this thread: frames and mail handled. -EBUSY: another thread is in it. -EOPNOTSUPP: the engine has its own threads. */
 int engine_poll(struct engine_core *ec);
@@ -46,6 +47,7 @@ struct engine_core *engine_core_of_session(void *session);
 struct engine *engine_of_session(void *session);
 struct core *engine_core_stack(struct engine_core *ec);
 const struct port *engine_port(const struct engine *e);
+struct multicast *engine_multicast(const struct engine *e);
 /* What key fault=, or engine_fault_set, put in front of the core's queue (fault_dpdk.h), or NULL. */
 struct fault_port *engine_core_fault(const struct engine_core *ec);
 enum device_mode engine_mode(const struct engine *e);

@@ -20,6 +20,7 @@
 #include "fault_dpdk.h"
 #include "handover.h"
 #include "kernel.h"
+#include "multicast.h"
 #include "poller.h"
 #include "port.h"
 #include "wakeup.h"
@@ -28,6 +29,7 @@ _Static_assert(DEVICE_CORES_MAX == 1u << CORE_INDEX_BITS, "each core of an engin
 
 struct engine_core {
 	struct engine_core_config config;
+	struct multicast_end groups;
 	struct core *core;
 	struct kernel *kernel;   /* NULL: addresses are our own */
 	struct capture *capture; /* or NULL */
@@ -42,6 +44,12 @@ struct engine_core {
 	struct poller poller;
 };
 
+static void tell_groups(struct engine_core *ec, uint64_t now_ns)
+{
+	if (!ec->config.index)
+		multicast_tell(ec->config.multicast, core_addr(ec->core), now_ns);
+}
+
 static void on_tick(void *arg, uint64_t now_ns)
 {
 	struct engine_core *ec = arg;
@@ -52,6 +60,7 @@ static void on_tick(void *arg, uint64_t now_ns)
 		kernel_poll(ec->kernel, now_ns);
 	if (ec->capture)
 		capture_flush(ec->capture);
+	tell_groups(ec, now_ns);
 }
 
 /* ---- addresses ---- */
@@ -132,6 +141,9 @@ static int make_stack(struct engine_core *ec, uint64_t now_ns)
 		.core_index = ec->config.index,
 		.cores = d->cores,
 		.max_frame = p->max_frame,
+		.mcast_map = d->cores > 1 ? multicast_map(ec->config.multicast) : NULL,
+		.on_group = multicast_on_group,
+		.on_group_arg = &ec->groups,
 		.window_packets = d->window ? d->window : p->window_max && p->window_max < 256 ? p->window_max : 0,
 		.seed = d->seed ? d->seed + ec->config.index : 0,
 		.log = ec->config.log,
@@ -206,7 +218,7 @@ static int make_parts(struct engine_core *ec)
 	if (ec->config.handover)
 		handover_join(ec->config.handover, ec->config.index, &ec->wakeup);
 	struct poller_config config = { .core = ec->core, .port = ec->config.port, .queue = queue_of(ec), .index = ec->config.index, .cores = d->cores, .handover = ec->config.handover,
-		.mailbox = &ec->mailbox, .wakeup = &ec->wakeup, .idle = d->idle, .sleep_us = d->sleep_us, .clock = clock, .on_tick = on_tick, .arg = ec };
+		.mcast_map = multicast_map(ec->config.multicast), .mailbox = &ec->mailbox, .wakeup = &ec->wakeup, .idle = d->idle, .sleep_us = d->sleep_us, .clock = clock, .on_tick = on_tick, .arg = ec };
 	return poller_start(&ec->poller, &config);
 }
 
@@ -217,6 +229,7 @@ int engine_core_open(struct engine_core **out, const struct engine_core_config *
 		return -ENOMEM;
 	memset(ec, 0, sizeof(*ec));
 	ec->config = *config;
+	ec->groups = (struct multicast_end){ config->multicast, config->index };
 	mailbox_init(&ec->mailbox);
 	int err = make_parts(ec);
 	if (err) {
@@ -299,6 +312,7 @@ void engine_core_stop(struct engine_core *ec)
 
 bool engine_core_run_out(struct engine_core *ec)
 {
+	tell_groups(ec, ec->poller.now_ns); /* the last ones to leave their groups did so without a tick */
 	return poller_round(&ec->poller);
 }
 
@@ -332,9 +346,8 @@ int engine_poll(struct engine_core *ec)
 	return (int)n;
 }
 
-void engine_carry_out(struct engine_core *ec, struct mail *m)
+static void await(struct engine_core *ec, struct mail *m)
 {
-	mailbox_post(&ec->mailbox, m);
 	if (ec->config.device->mode != DEVICE_INLINE) {
 		wakeup_ring(&ec->wakeup);
 		mailbox_wait(&ec->mailbox, m);
@@ -343,6 +356,13 @@ void engine_carry_out(struct engine_core *ec, struct mail *m)
 	while (!mailbox_is_done(&ec->mailbox, m))
 		if (engine_poll(ec) == -EBUSY)
 			sched_yield();
+}
+
+void engine_carry_out(struct engine_core *ec, struct mail *m)
+{
+	mailbox_post(&ec->mailbox, m);
+	await(ec, m);
+	multicast_settle(ec->config.multicast); /* what the core must not wait for */
 }
 
 unsigned engine_core_index(const struct engine_core *ec)

@@ -8,6 +8,7 @@
 struct capture;
 struct core_hooks;
 struct handover;
+struct multicast;
 
 /* Everything pointed to outlives the core. */
 struct engine_core_config {
@@ -16,6 +17,7 @@ struct engine_core_config {
 	const struct core_hooks *hooks;
 	const struct log *log; /* any thread */
 	struct handover *handover; /* to the other cores; NULL: there are none */
+	struct multicast *multicast; /* groups of all cores; the first one reports them */
 	unsigned index;
 };
 

@@ -87,17 +87,28 @@ static void give(struct poller *p, unsigned to, struct rte_mbuf **m, unsigned n,
 	rte_pktmbuf_free_bulk(m + given, n - given);
 }
 
-static void give_copies(struct poller *p, struct rte_mbuf *m)
+/* cores: a bit for each that gets one. */
+static void give_copies(struct poller *p, struct rte_mbuf *m, uint32_t cores, enum handover_kind kind)
 {
 	for (unsigned to = 0; to < p->config.cores; to++) {
-		if (to == p->config.index)
+		if (to == p->config.index || !(cores >> to & 1))
 			continue;
 		struct rte_mbuf *copy = rte_pktmbuf_copy(m, p->config.port->pool, 0, UINT32_MAX);
 		if (copy)
-			give(p, to, &copy, 1, HANDOVER_COPY);
+			give(p, to, &copy, 1, kind);
 		else
 			p->stats.handed_over_dropped++;
 	}
+}
+
+/* A datagram to a group goes to each core that has members, and is counted at one of these: here, if here are some. */
+static int share_among_members(struct poller *p, struct rte_mbuf *m, const struct gid *group)
+{
+	uint32_t cores = core_mcast_cores(p->config.mcast_map, group);
+	bool is_for_us = !cores || cores >> p->config.index & 1;
+	int owner = is_for_us ? (int)p->config.index : __builtin_ctz(cores);
+	give_copies(p, m, cores & ~(1u << owner), HANDOVER_COPY);
+	return owner;
 }
 
 /* Frames of other cores leave the burst, a hole in the place of each; how many stay. */
@@ -107,14 +118,17 @@ static __rte_noinline unsigned sort_out(struct poller *p, struct core_frame *fra
 	unsigned count[CORES_MAX] = { 0 }, kept = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct rte_mbuf **at = frames[i].cookie;
-		int owner = core_frame_owner(frames[i].data, frames[i].len, p->config.cores);
+		struct gid group;
+		int owner = core_frame_owner(frames[i].data, frames[i].len, p->config.cores, &group);
+		if (owner == CORE_GROUP)
+			owner = share_among_members(p, *at, &group);
 		if (owner >= 0 && (unsigned)owner != p->config.index) {
 			others[owner][count[owner]++] = *at;
 			*at = NULL;
 			continue;
 		}
 		if (owner == CORE_ALL)
-			give_copies(p, *at);
+			give_copies(p, *at, UINT32_MAX, HANDOVER_COPY);
 		frames[kept++] = frames[i];
 	}
 	for (unsigned to = 0; to < p->config.cores; to++)
@@ -187,6 +201,20 @@ static unsigned send_to_core(struct poller *p, unsigned to, unsigned n)
 	return n;
 }
 
+/* Datagrams to groups that members on other cores get too; what these have no room for is lost, as on the way from the port. */
+static __rte_noinline void copy_to_members(struct poller *p)
+{
+	struct gid group;
+	for (unsigned i = p->sent; i < p->built; i++) {
+		struct core_frame *f = &p->tx_frame[i];
+		if (f->to_core != CORE_TO_GROUP)
+			continue;
+		f->to_core = CORE_TO_WIRE;
+		if (core_frame_owner(f->data, f->len, p->config.cores, &group) == CORE_GROUP)
+			give_copies(p, p->tx[i], core_mcast_cores(p->config.mcast_map, &group), HANDOVER_LOOPED);
+	}
+}
+
 /* Runs of frames of one way each, in order. */
 static __rte_noinline void send_each_way(struct poller *p)
 {
@@ -217,6 +245,8 @@ static bool build(struct poller *p, uint64_t now_ns)
 	p->built += core_tx(p->config.core, now_ns, p->tx_frame + p->built, POLLER_BURST - p->built);
 	for (unsigned i = p->sent; i < p->built; i++)
 		p->tx[i]->data_len = (uint16_t)(p->tx[i]->pkt_len = p->tx_frame[i].len);
+	if (unlikely(p->config.handover != NULL))
+		copy_to_members(p);
 	p->taken_ns = now_ns;
 	return has_built(p);
 }

@@ -26,6 +26,7 @@ struct poller_config {
 	uint16_t queue;                    /* RX and TX, of the port */
 	unsigned index, cores;             /* which of how many cores this is */
 	struct handover *handover;         /* between them; NULL: it is the only one */
+	const struct core_mcast_map *mcast_map; /* and which of them have members of a group */
 	struct mailbox *mailbox;
 	enum device_idle idle;
 	uint32_t sleep_us;

@@ -156,6 +156,7 @@ static int open_virtual(struct port *p, const struct device_string *d, const str
 	if (!err && row && row->settle)
 		err = row->settle(p, log);
 	p->max_frame = plan.max_frame;
+	p->groups = row ? row->groups : PORT_GROUPS_LISTED;
 	p->window_max = p->link ? ring_link_slots(p->link) / 2 : plan.window_max;
 	return err;
 }

@@ -17,10 +17,18 @@ struct rte_mempool;
 struct tap_end;
 struct memif_link;
 
+/* What has to be done so that multicast groups come in (group_door.c). */
+enum port_groups {
+	PORT_GROUPS_LISTED, /* the driver is given their MAC addresses */
+	PORT_GROUPS_ALL,    /* nothing: it filters nothing */
+	PORT_GROUPS_PACKET, /* the kernel, whose interface it is, is asked to */
+};
+
 struct port {
 	uint16_t id;
 	uint16_t queue, queues;      /* ours: queues of them from queue on */
 	bool is_foreign;             /* the program's own: not closed by us */
+	uint8_t groups;              /* enum port_groups */
 	uint8_t mac[6];
 	uint32_t max_frame;          /* bytes of the largest frame it carries both ways, without FCS */
 	uint32_t frame_room;         /* bytes for a frame in each mbuf of pool */

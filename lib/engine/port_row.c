@@ -290,10 +290,10 @@ static bool has_carrier(struct port *p)
 }
 
 static const struct port_row rows[] = {
-	{ "net_ring", "", 16, plan_ring, NULL, NULL, has_ring_peer, NULL, true },
-	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet, NULL, NULL, has_carrier, NULL, false },
-	{ "net_memif", "role socket socket-abstract id secret bsize rsize mac", 1, plan_memif, NULL, settle_memif, has_memif_peer, "pmd.net.memif", false },
-	{ "net_tap", "iface mac persist", 8, plan_tap, find_tap, settle_tap, has_carrier, "pmd.net.tap", false }, /* says 16, and with more than 8 its start overruns the stack */
+	{ "net_ring", "", 16, plan_ring, NULL, NULL, has_ring_peer, NULL, true, PORT_GROUPS_ALL },
+	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass", 16, plan_packet, NULL, NULL, has_carrier, NULL, false, PORT_GROUPS_PACKET },
+	{ "net_memif", "role socket socket-abstract id secret bsize rsize mac", 1, plan_memif, NULL, settle_memif, has_memif_peer, "pmd.net.memif", false, PORT_GROUPS_ALL },
+	{ "net_tap", "iface mac persist", 8, plan_tap, find_tap, settle_tap, has_carrier, "pmd.net.tap", false, PORT_GROUPS_ALL }, /* says 16, and with more than 8 its start overruns the stack */
 };
 
 const struct port_row *port_row_find(const char *vdev)

@@ -29,6 +29,7 @@ struct port_row {
 	bool (*has_link)(struct port *p); /* asked every millisecond by the thread of the first core */
 	const char *log_name; /* of the driver, whose errors we say better or which are none; NULL: leave it */
 	bool is_ring;         /* ring_link.c makes its device */
+	enum port_groups groups;
 };
 
 /* NULL: a driver that we know nothing of. */

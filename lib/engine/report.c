@@ -6,6 +6,7 @@
 #include <rte_mempool.h>
 
 #include "engine_look.h"
+#include "multicast.h"
 #include "port.h"
 #include "server_inside.h"
 
@@ -20,7 +21,9 @@ static void print_core(const struct engine_core *core, const struct engine_look 
 		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
 		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },
 		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->core.rx_packets }, { "tx_packets", m->core.tx_packets }, { "rx_bytes", m->core.rx_bytes },
-		{ "tx_bytes", m->core.tx_bytes }, { "loopback_packets", m->core.loopback_packets }, { "wqes", m->core.wqes }, { "cqes", m->core.cqes }, { "events", m->core.events },
+		{ "tx_bytes", m->core.tx_bytes }, { "loopback_packets", m->core.loopback_packets },
+		{ "group_copies", m->core.group_copies }, { "group_copies_dropped", m->core.group_copies_dropped }, { "group_queries", m->core.group_queries }, { "group_reports", m->core.group_reports },
+		 { "wqes", m->core.wqes }, { "cqes", m->core.cqes }, { "events", m->core.events },
 		{ "doorbells", m->core.doorbells }, { "bad_wqes", m->core.bad_wqes }, { "bad_indices", m->core.bad_indices }, { "bad_doorbells", m->core.bad_doorbells },
 		{ "cq_overruns", m->core.cq_overruns }, { "lost_events", m->core.lost_events }, { "refused_requests", m->core.refused_requests }, { "qp_bytes", m->core.qp_bytes },
 	};
@@ -75,9 +78,12 @@ static void print_clients(const struct server *s, FILE *out)
 void server_report(struct server *s, FILE *out)
 {
 	struct rte_mempool *pool = engine_port(s->engine)->pool;
+	struct multicast_stats groups;
 	fprintf(out, "server %s cores %u clients %u\n", s->config.path, engine_cores(s->engine), s->n_clients);
 	print_cores(s, out);
 	fprintf(out, "mbufs available %u in_use %u\n", rte_mempool_avail_count(pool), rte_mempool_in_use_count(pool));
+	multicast_stats(engine_multicast(s->engine), &groups);
+	fprintf(out, "multicast groups %u refused %llu\n", groups.groups, (unsigned long long)groups.refused);
 	for (int i = 0; i < SERVER_COUNTS; i++)
 		if (server_count(s, i))
 			fprintf(out, "count %s %llu\n", server_count_name(i), (unsigned long long)server_count(s, i));

@@ -52,6 +52,7 @@ int qp_new(struct qp **out, const struct qp_init *init)
 	};
 	q->req.max_bytes = MESSAGE_MAX_BYTES;
 	q->ud.ahs = init->ahs;
+	q->blocks_own_multicast = init->blocks_own_multicast;
 	q->source = init->srq ? &init->srq->rq : &q->rq;
 	q->pd->refs++;
 	q->send_cq->refs++;
@@ -385,6 +386,8 @@ static enum drop check_datagram(const struct qp *q, const struct packet *p)
 {
 	if (!is_same_partition(q, p))
 		return DROP_PKEY;
+	if (p->dqpn == QPN_MULTICAST) /* whether it is in the group is the core's business */
+		return DROP_NONE;
 	return addr_is_ours(q->env->addr, &p->dst, p->vlan) ? DROP_NONE : DROP_DESTINATION;
 }
 

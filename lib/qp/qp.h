@@ -159,6 +159,7 @@ struct qp {
 	uint64_t cookie;
 	struct ud ud;
 	struct mw_list windows;   /* of type 2B that are bound on it; mem/mw.c's */
+	bool blocks_own_multicast; /* UD: what it sends to a group that it is in does not come back to it */
 	void *owner;              /* the core's */
 	uint32_t handle, doorbell;
 	uint32_t quiet_rounds;    /* the core's: looks at an empty SQ */
@@ -178,7 +179,7 @@ struct qp_init {
 	uint32_t sq_n, rq_n, sq_slot_bytes, rq_slot_bytes;
 	const struct handles *ahs; /* of its client */
 	struct srq *srq; /* NULL: rq, rq_slots and so on are its own */
-	bool signal_all;
+	bool signal_all, blocks_own_multicast;
 	uint64_t cookie;
 };
 
@@ -194,7 +195,7 @@ void qp_count_bytes(struct qp *q);
 /* ---- from the core ---- */
 /* UD only: to whom its next packet goes, and to which QP there. NULL: it has none to send now, and qp_tx is not to be called. */
 const struct ah *qp_next_ah(struct qp *q, uint32_t *dest_qpn);
-/* A parsed packet with a right ICRC whose DQPN is this QP. */
+/* A parsed packet with a right ICRC whose DQPN is this QP, or QPN_MULTICAST and its address a group that this QP is in. */
 enum drop qp_rx(struct qp *q, const struct packet *p);
 /* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens, or until the next round: qp_has_late_ack). */
 uint32_t qp_tx(struct qp *q, uint8_t *frame);

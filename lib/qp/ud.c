@@ -12,11 +12,13 @@
 
 /* ---- sending ---- */
 
-/* NULL: there is no such AH, or it is not this QP's to use (known-bugs 35). */
+/* NULL: there is no such AH, or it is not this QP's to use (known-bugs 35), or not for that QP number: QPN_MULTICAST is for groups, and groups have no other (IBA vol. 1, 9.6.1.2.4; known-bugs 30). */
 static struct ud_ah *find_ah(const struct qp *q, const struct wr *w)
 {
 	struct ud_ah *a = handles_get(q->ud.ahs, w->ah);
-	return a && a->pd == q->pd && w->remote_qpn && w->remote_qpn <= 0xffffff ? a : NULL;
+	if (!a || a->pd != q->pd || !w->remote_qpn || w->remote_qpn > QPN_MULTICAST)
+		return NULL;
+	return a->ah.is_group == (w->remote_qpn == QPN_MULTICAST) ? a : NULL;
 }
 
 struct ud_ah *ud_aim(struct qp *q)

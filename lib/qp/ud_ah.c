@@ -57,7 +57,7 @@ int ud_ah_open(struct ud_ah *a, struct addr *addr, const struct abi_av *av, stru
 		.udp_src_port = qp_source_port(choose_flow(av)),
 	};
 	memcpy(f.dgid.b, av->dgid, sizeof(av->dgid));
-	int rc = ah_open(&a->ah, addr, &f, on_path_changed, now_ns);
+	int rc = gid_is_multicast(&f.dgid) ? ah_open_group(&a->ah, addr, &f) : ah_open(&a->ah, addr, &f, on_path_changed, now_ns);
 	if (rc)
 		return rc;
 	a->waiting = NULL;

@@ -22,6 +22,18 @@ bool gid_is_link_local(const struct gid *g)
 	return g->b[0] == 0xfe && (g->b[1] & 0xc0) == 0x80;
 }
 
+void gid_group_mac(const struct gid *group, uint8_t mac[6])
+{
+	static const uint8_t start4[3] = { 0x01, 0x00, 0x5e }, start6[2] = { 0x33, 0x33 };
+	memcpy(mac + 2, group->b + 12, 4);
+	if (!gid_is_ip4(group)) {
+		memcpy(mac, start6, 2);
+		return;
+	}
+	memcpy(mac, start4, 3);
+	mac[3] &= 0x7f;
+}
+
 int gid_parse(const char *text, struct gid *g)
 {
 	uint8_t ip[16];

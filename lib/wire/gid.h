@@ -38,6 +38,8 @@ static inline struct gid gid_from_ip4(const uint8_t ip[4])
 bool gid_is_zero(const struct gid *g);
 bool gid_is_multicast(const struct gid *g);  /* 224.0.0.0/4 or ff00::/8 */
 bool gid_is_link_local(const struct gid *g); /* fe80::/10 */
+/* The Ethernet address of a multicast group: 01:00:5e and 23 bits, or 33:33 and 32 bits (RFC 1112, 6.4; RFC 2464, 7). */
+void gid_group_mac(const struct gid *group, uint8_t mac[6]);
 /* "10.0.0.1" or "fd00::1" (also "::ffff:10.0.0.1"); -EINVAL. */
 int gid_parse(const char *text, struct gid *g);
 /* IPv4-mapped ones as dotted quads. Returns text. */

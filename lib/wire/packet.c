@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the Ethernet header to the UDP header. Owns the order of the checks and the lengths; transport headers are in bth.c,
- * ICMP in icmp.c, and whose address or QP it is comes later. Invariant: each function has `len` bytes at its pointer and
+ * ICMP in icmp.c, IGMP and MLD in igmp.c, and whose address or QP it is comes later. Invariant: each function has `len` bytes at its pointer and
  * hands on a part of them, cut by the IP header's own length, so that Ethernet padding ends here.
  * IEEE 802.3, 802.1Q; RFC 791, 8200, 768; annex A17.3.1 (no options, no fragments), A17.3.2 (UDP port 4791, checksum 0
  * allowed on both). */
@@ -8,6 +8,7 @@
 
 #include "bth.h"
 #include "icmp.h"
+#include "igmp.h"
 #include "icrc.h"
 #include "protocol.h"
 
@@ -37,11 +38,14 @@ static inline enum drop parse_udp(struct packet *p, const uint8_t *udp, uint32_t
 	return bth_parse(p, udp + UDP_LEN, len - UDP_LEN);
 }
 
-static enum drop name_bad_ip4_start(uint8_t b)
+/* Only IGMP has options (RFC 3376, 4). */
+static enum drop parse_unusual_ip4(struct packet *p, const uint8_t *ip, uint32_t room)
 {
-	if (b >> 4 != 4)
+	if (ip[0] >> 4 != 4)
 		return DROP_IP_VERSION;
-	return (b & 0xf) < 5 ? DROP_IP_RUNT : DROP_IP_OPTIONS;
+	if ((ip[0] & 0xf) < 5)
+		return DROP_IP_RUNT;
+	return ip[9] == PROTOCOL_IGMP ? igmp_parse_ip4(p, ip, room) : DROP_IP_OPTIONS;
 }
 
 /* 0/8, groups and the limited broadcast never send. */
@@ -57,7 +61,7 @@ static inline enum drop parse_ip4(struct packet *p, const uint8_t *ip, uint32_t 
 	if (room < IP4_LEN)
 		return DROP_IP_RUNT;
 	if (ip[0] != 0x45)
-		return name_bad_ip4_start(ip[0]);
+		return parse_unusual_ip4(p, ip, room);
 	len = get_be16(ip + 2);
 	if (len < IP4_LEN || len > room)
 		return DROP_IP_LENGTH;
@@ -77,7 +81,9 @@ static inline enum drop parse_ip4(struct packet *p, const uint8_t *ip, uint32_t 
 		return DROP_IP_SOURCE;
 	if (ip[9] == PROTOCOL_UDP)
 		return parse_udp(p, ip + IP4_LEN, len - IP4_LEN);
-	return ip[9] == PROTOCOL_ICMP ? icmp_parse(p, ip + IP4_LEN, len - IP4_LEN) : DROP_IP_PROTOCOL;
+	if (ip[9] == PROTOCOL_ICMP)
+		return icmp_parse(p, ip + IP4_LEN, len - IP4_LEN);
+	return ip[9] == PROTOCOL_IGMP ? igmp_parse_ip4(p, ip, room) : DROP_IP_PROTOCOL;
 }
 
 static inline enum drop parse_ip6(struct packet *p, const uint8_t *ip, uint32_t room)
@@ -90,7 +96,7 @@ static inline enum drop parse_ip6(struct packet *p, const uint8_t *ip, uint32_t 
 	if (start >> 28 != 6)
 		return DROP_IP_VERSION;
 	if (ip6_extension_drop[ip[6]])
-		return ip6_extension_drop[ip[6]];
+		return ip[6] == PROTOCOL_HOP_BY_HOP ? igmp_parse_ip6(p, ip, room) : ip6_extension_drop[ip[6]];
 	len = get_be16(ip + 4);
 	if (len > room - IP6_LEN)
 		return DROP_IP_LENGTH;

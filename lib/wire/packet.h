@@ -17,7 +17,9 @@
 #define ROCE_UDP_PORT 4791u
 #define ICRC_LEN 4u
 
-enum packet_kind { PACKET_ROCE, PACKET_ARP, PACKET_ND, PACKET_ECHO4, PACKET_ECHO6, PACKET_KIND_COUNT };
+#define QPN_MULTICAST 0xffffffu /* destination QP of every multicast datagram (IBA vol. 1, 10.5.2) */
+
+enum packet_kind { PACKET_ROCE, PACKET_ARP, PACKET_ND, PACKET_QUERY, PACKET_ECHO4, PACKET_ECHO6, PACKET_KIND_COUNT }; /* QUERY: of IGMP or MLD */
 
 struct reth {
 	uint64_t va;
@@ -49,7 +51,7 @@ struct deth {
 struct packet {
 	const uint8_t *frame;  /* borrowed from the caller of packet_parse */
 	const uint8_t *l3;     /* IP header (PACKET_ARP: the ARP body) */
-	const uint8_t *bth;    /* PACKET_ROCE: BTH; PACKET_ND, PACKET_ECHO*: the ICMP header */
+	const uint8_t *bth;    /* PACKET_ROCE: BTH; PACKET_ND, PACKET_ECHO*: the ICMP header; PACKET_QUERY: the IGMP or ICMP header */
 	const uint8_t *payload;
 	uint32_t payload_len;  /* bytes, without pad and ICRC */
 	uint32_t l3_len;       /* bytes from the IP header to the end of the ICRC: the IP packet, without Ethernet padding */
@@ -57,7 +59,7 @@ struct packet {
 	uint8_t priority;      /* 802.1Q PCP, 0 when untagged */
 	uint8_t kind;          /* enum packet_kind */
 	uint8_t ip_version;    /* 4 or 6 */
-	uint8_t l3_header_len; /* 20 or 40 */
+	uint8_t l3_header_len; /* 20 or 40; of a query with its options, 255 at most */
 	uint8_t tos;           /* IPv4 TOS or IPv6 traffic class */
 	uint8_t ttl;
 	bool is_multicast;     /* IP destination is a group */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "arp.h"
+#include "igmp.h"
 #include "packet.h"
 #include "protocol.h"
 
@@ -123,6 +124,19 @@ static void print_neighbour(struct line *l, const struct packet *p, enum drop dr
 		append_mac(l, m.mac);
 }
 
+static void print_query(struct line *l, const struct packet *p, enum drop drop)
+{
+	struct group_query q;
+	if (drop != DROP_NONE || group_query_parse(&q, p) != DROP_NONE)
+		return;
+	append(l, " membership query v%u", q.version);
+	if (!gid_is_zero(&q.group)) {
+		append(l, " of ");
+		append_gid(l, &q.group);
+	}
+	append(l, " within %" PRIu32 " ms", q.max_delay_ms);
+}
+
 static void print_echo(struct line *l, const struct packet *p, enum drop drop)
 {
 	append(l, " echo request id 0x%04x seq %u payload %" PRIu32, get_be16(p->bth + 4), get_be16(p->bth + 6), p->payload_len);
@@ -131,7 +145,7 @@ static void print_echo(struct line *l, const struct packet *p, enum drop drop)
 /* By what a frame was recognised as; nothing more is known of one that was dropped earlier. */
 static void (*const print_of[PACKET_KIND_COUNT])(struct line *, const struct packet *, enum drop) = {
 	[PACKET_ROCE] = print_roce,     [PACKET_ARP] = print_neighbour, [PACKET_ND] = print_neighbour,
-	[PACKET_ECHO4] = print_echo, [PACKET_ECHO6] = print_echo,
+	[PACKET_QUERY] = print_query,   [PACKET_ECHO4] = print_echo,    [PACKET_ECHO6] = print_echo,
 };
 
 static void print_addresses(struct line *l, const struct packet *p)
@@ -165,10 +179,13 @@ int packet_print(char *text, uint32_t len, const uint8_t *frame, uint32_t frame_
 	}
 	if (p.kind < PACKET_KIND_COUNT)
 		print_of[p.kind](&l, &p, drop);
-	/* What packet_parse leaves to neighbour_parse counts as a reason too. */
+	/* What packet_parse leaves to others counts as a reason too. */
 	if (drop == DROP_NONE && (p.kind == PACKET_ARP || p.kind == PACKET_ND)) {
 		struct neighbour_message m;
 		drop = neighbour_parse(&m, &p);
+	} else if (drop == DROP_NONE && p.kind == PACKET_QUERY) {
+		struct group_query q;
+		drop = group_query_parse(&q, &p);
 	}
 	if (drop != DROP_NONE)
 		append(&l, " dropped: %s", drop_name(drop));

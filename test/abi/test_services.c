@@ -135,12 +135,12 @@ static void test_posting_datagrams(void **state)
 	struct fixture x = open_service(UROCE_UD), y = open_service(UROCE_UD);
 	struct uroce_ah *ah = open_ah(&x), *foreign = open_ah(&y);
 	static const struct uroce_sge whole = { 0x1000, 1024, 1 }, longer = { 0x1000, 1025, 1 };
-	struct uroce_send_wr wr = { .wr_id = 3, .opcode = UROCE_OP_SEND_WITH_IMM, .imm = 5, .sg_list = &whole, .num_sge = 1, .ah = ah, .remote_qpn = 0xffffff, .remote_qkey = 0x80000000, .remote_addr = 0x1111, .rkey = 0x2222 };
+	struct uroce_send_wr wr = { .wr_id = 3, .opcode = UROCE_OP_SEND_WITH_IMM, .imm = 5, .sg_list = &whole, .num_sge = 1, .ah = ah, .remote_qpn = 0xfffffe, .remote_qkey = 0x80000000, .remote_addr = 0x1111, .rkey = 0x2222 };
 	set_state(x.qp, UROCE_QP_RTS);
 	assert_int_equal(uroce_post_send(x.qp, &wr, 1), 1);
 	const struct abi_send_wqe *w = fake_slot(&x.f->qp[0].sq, 0);
 	assert_int_equal(w->ah, x.f->handles); /* the last that was made */
-	assert_int_equal(w->remote_qpn, 0xffffff);
+	assert_int_equal(w->remote_qpn, 0xfffffe);
 	assert_int_equal(w->remote_qkey, 0x80000000);
 	assert_int_equal(w->imm, 5);
 	assert_int_equal(w->sge[0].len, 1024);
@@ -241,6 +241,67 @@ static void test_av_from_wc(void **state)
 	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip4, &av), -EINVAL);
 	wc.flags = 0;
 	assert_int_equal(uroce_av_from_wc(x.ctx, &wc, ip6, &av), -EINVAL);
+	close_service(&x);
+}
+
+/* ---- multicast ---- */
+
+static const struct uroce_gid group = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3 } };
+
+static void refuse_attach(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
+{
+	if (req->type == ABI_ATTACH_MULTICAST)
+		rep->status = -ENOSPC;
+}
+
+static void test_attach(void **state)
+{
+	struct fixture x = open_service(UROCE_UD);
+	assert_int_equal(fake_last(x.f, ABI_CREATE_QP)->create_qp.flags, 0);
+	assert_int_equal(uroce_qp_attach_multicast(x.qp, &group), 0);
+	assert_int_equal(fake_last(x.f, ABI_ATTACH_MULTICAST)->group.qp, 0); /* the first */
+	assert_memory_equal(fake_last(x.f, ABI_ATTACH_MULTICAST)->group.gid, group.raw, 16);
+	assert_int_equal(uroce_qp_detach_multicast(x.qp, &group), 0);
+	assert_int_equal(fake_last(x.f, ABI_DETACH_MULTICAST)->group.qp, 0); /* the first */
+	assert_memory_equal(fake_last(x.f, ABI_DETACH_MULTICAST)->group.gid, group.raw, 16);
+	x.f->on_answered = refuse_attach;
+	assert_int_equal(uroce_qp_attach_multicast(x.qp, &group), -ENOSPC);
+	atomic_store(&x.f->page->dead, 1);
+	assert_int_equal(uroce_qp_attach_multicast(x.qp, &group), -ENODEV);
+	close_service(&x);
+}
+
+static void test_block_own_multicast(void **state)
+{
+	struct fixture x = open_service(UROCE_UD);
+	struct uroce_qp_init init = { .service = UROCE_UD, .send_cq = x.cq, .recv_cq = x.cq, .cap = { 8, 8, 1, 1, 64 }, .block_own_multicast = true };
+	struct uroce_qp *qp;
+	assert_int_equal(uroce_qp_create(x.pd, &init, &qp), 0);
+	assert_int_equal(fake_last(x.f, ABI_CREATE_QP)->create_qp.flags, ABI_QP_BLOCK_SELF_MCAST_LB);
+	assert_int_equal(uroce_qp_destroy(qp), 0);
+	close_service(&x);
+}
+
+/* known-bugs: 30 */
+static void test_posting_to_a_group(void **state)
+{
+	static const struct uroce_gid groups[] = { { .raw = { [10] = 0xff, [11] = 0xff, [12] = 224, [15] = 1 } }, { .raw = { 0xff, 0x12, [15] = 9 } } };
+	struct fixture x = open_service(UROCE_UD);
+	set_state(x.qp, UROCE_QP_RTS);
+	for (unsigned i = 0; i < 2; i++) {
+		struct uroce_av av = { .dgid = groups[i] };
+		struct uroce_send_wr wr = { .opcode = UROCE_OP_SEND, .remote_qpn = UROCE_QPN_MULTICAST };
+		struct uroce_ah *ah;
+		assert_int_equal(uroce_ah_create(x.pd, &av, &ah), 0);
+		wr.ah = ah;
+		assert_int_equal(uroce_post_send(x.qp, &wr, 1), 1);
+		assert_int_equal(((const struct abi_send_wqe *)fake_slot(&x.f->qp[0].sq, i))->remote_qpn, 0xffffff);
+		wr.remote_qpn = 7;
+		x.f->lines = 0;
+		assert_int_equal(uroce_post_send(x.qp, &wr, 1), -EINVAL);
+		assert_int_equal(x.f->lines, 1);
+		assert_int_equal(uroce_ah_destroy(ah), 0);
+	}
 	close_service(&x);
 }
 
@@ -448,6 +509,9 @@ int main(void)
 		cmocka_unit_test(test_connect_ud),
 		cmocka_unit_test(test_wc_of_a_datagram),
 		cmocka_unit_test(test_av_from_wc),
+		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_block_own_multicast),
+		cmocka_unit_test(test_posting_to_a_group),
 		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_posting_to_an_srq),
 		cmocka_unit_test(test_resize_of_an_srq),

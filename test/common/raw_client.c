@@ -100,7 +100,7 @@ void raw_srq_new(struct raw_client *c, uint32_t max_wr, uint32_t max_sge, struct
 
 void raw_qp_new(struct raw_client *c, const struct raw_cq *send, const struct raw_cq *recv, const struct abi_qp_cap *cap, struct raw_qp *q)
 {
-	must_ask(c, &(struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = c->pd, .send_cq = send->handle, .recv_cq = recv->handle, .service = c->service, .srq = c->srq, .cap = *cap } });
+	must_ask(c, &(struct abi_req){ .type = ABI_CREATE_QP, .create_qp = { .pd = c->pd, .send_cq = send->handle, .recv_cq = recv->handle, .service = c->service, .flags = c->flags, .srq = c->srq, .cap = *cap } });
 	*q = (struct raw_qp){ .handle = c->rep.handle, .qpn = c->rep.qp.qpn, .doorbell = c->rep.qp.doorbell, .service = c->service, .sq = raw_ring_of(c, &c->rep.qp.sq) };
 	if (!c->srq)
 		q->rq = raw_ring_of(c, &c->rep.qp.rq);

@@ -14,6 +14,7 @@ struct raw_client {
 	const uint64_t *clock;
 	uint32_t pd;
 	enum abi_service service; /* of the QPs made next, */
+	uint32_t flags;           /* enum abi_qp_flag, */
 	uint32_t srq;             /* and the handle of their SRQ; 0: RQs of their own */
 	struct abi_rep rep; /* to the last request */
 	struct abi_engine_page *page;

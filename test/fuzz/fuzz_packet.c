@@ -7,6 +7,7 @@
 #include "arp.h"
 #include "icmp.h"
 #include "icrc.h"
+#include "igmp.h"
 #include "packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -51,12 +52,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(frame, data + 2, len);
 	struct packet p;
 	struct neighbour_message m;
+	struct group_query q;
 	enum drop d = packet_parse(&p, frame, len, tci, NULL);
 	require(d < DROP_COUNT);
 	if (d == DROP_NONE) {
 		check_packet(&p, len);
 		if (p.kind == PACKET_ARP || p.kind == PACKET_ND)
 			require(neighbour_parse(&m, &p) < DROP_COUNT);
+		if (p.kind == PACKET_QUERY)
+			require(group_query_parse(&q, &p) < DROP_COUNT);
 	}
 	char text[256], little[8];
 	int n = packet_print(text, sizeof(text), frame, len, tci);

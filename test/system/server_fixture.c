@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -364,4 +366,33 @@ int raw_destroy(struct raw *r, enum abi_msg type, uint32_t handle)
 {
 	struct abi_rep rep;
 	return raw_call(r, &(struct abi_req){ .type = type, .handle = handle }, &rep);
+}
+
+/* ---- clients in processes of their own ---- */
+
+pid_t client_fork(void (*body)(const char *path, int fd), const char *path, int *fd)
+{
+	int pair[2];
+	char byte;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	fflush(NULL);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		body(path, pair[1]);
+		_exit(0);
+	}
+	close(pair[1]);
+	*fd = pair[0];
+	CHECK(read(pair[0], &byte, 1) == 1);
+	return pid;
+}
+
+void client_stay(int fd)
+{
+	CHECK(write(fd, "", 1) == 1);
+	for (;;)
+		pause();
 }

@@ -93,4 +93,8 @@ int raw_connect_qp(struct raw *r, uint32_t qp, const char *ip4, uint32_t dest_qp
 int raw_modify(struct raw *r, uint32_t qp, uint32_t mask, const struct abi_qp_attr *attr, struct abi_rep *rep);
 int raw_destroy(struct raw *r, enum abi_msg type, uint32_t handle);
 
+/* A client in a process of its own, to be killed; fd is what body may use to say that it is where the test wants it (client_stay), for which this waits. */
+pid_t client_fork(void (*body)(const char *path, int fd), const char *path, int *fd);
+void client_stay(int fd);
+
 #endif

@@ -18,34 +18,6 @@
 #define MANY_QPS 3000u
 #define ATTEMPTS 3u
 
-/* A client in a process of its own. It says a byte when it is where the test wants it. */
-static pid_t fork_client(void (*body)(const char *path, int fd), const char *path, int *fd)
-{
-	int pair[2];
-	char byte;
-	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-	fflush(NULL);
-	pid_t pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(pair[0]);
-		body(path, pair[1]);
-		_exit(0);
-	}
-	close(pair[1]);
-	*fd = pair[0];
-	CHECK(read(pair[0], &byte, 1) == 1);
-	return pid;
-}
-
-static void stay(int fd)
-{
-	CHECK(write(fd, "", 1) == 1);
-	for (;;)
-		pause();
-}
-
 /* From the kill until nothing is left, of `left` clients that stay. */
 static double kill_and_await(struct daemon *d, pid_t pid, unsigned left)
 {
@@ -63,7 +35,7 @@ static void check_kill(struct daemon *d, const char *name, void (*body)(const ch
 	double best = 1e9;
 	for (unsigned i = 0; i < ATTEMPTS && best > LIMIT_MS; i++) {
 		int fd;
-		pid_t pid = fork_client(body, d->path, &fd);
+		pid_t pid = client_fork(body, d->path, &fd);
 		double took = kill_and_await(d, pid, 1);
 		close(fd);
 		best = took < best ? took : best;
@@ -82,7 +54,7 @@ static void have_many_qps(const char *path, int fd)
 	uint32_t pd = raw_pd(&r), cq = raw_cq(&r, 1024);
 	for (uint32_t i = 0; i < MANY_QPS; i++)
 		CHECK(!raw_connect_qp(&r, raw_qp(&r, pd, cq), "10.7.0.1", 2 + i, &rep));
-	stay(fd);
+	client_stay(fd);
 }
 
 /* Its own child has the socket too, and lives on. */
@@ -96,7 +68,7 @@ static void leave_socket_to_child(const char *path, int fd)
 		for (;;)
 			pause();
 	}
-	stay(fd);
+	client_stay(fd);
 }
 
 static void want_memory(const char *path, int fd)
@@ -106,7 +78,7 @@ static void want_memory(const char *path, int fd)
 	raw_open(&r, path);
 	raw_qp(&r, raw_pd(&r), raw_cq(&r, 16));
 	raw_say(&r, CTL_REQUEST, &m);
-	stay(fd);
+	client_stay(fd);
 }
 
 static void have_memory(const char *path, int fd)
@@ -115,7 +87,7 @@ static void have_memory(const char *path, int fd)
 	struct abi_rep rep;
 	raw_open(&r, path);
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_ALLOC_MEMORY, .alloc_memory.bytes = 64 << 20 }, &rep));
-	stay(fd);
+	client_stay(fd);
 }
 
 /* All that a client does, again and again. */
@@ -208,7 +180,7 @@ static void kill_beside_others(void *arg)
 	daemon_prepare(&d);
 	daemon_run(&d);
 	raw_open(&witness, d.path);
-	pid_t pid = fork_client(have_many_qps, d.path, &fd);
+	pid_t pid = client_fork(have_many_qps, d.path, &fd);
 	kill(pid, SIGKILL);
 	for (double end = now_ms() + LIMIT_MS; now_ms() < end;) {
 		double from = now_ms();
@@ -241,7 +213,7 @@ static void kill_at_random(void *arg)
 	unsigned fds = count_fds();
 	char *before = daemon_report(&d);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		pid[i] = fork_client(live, d.path, &fd[i]);
+		pid[i] = client_fork(live, d.path, &fd[i]);
 	for (unsigned i = 0; i < KILLS; i++) {
 		random = random * 1664525 + 1013904223;
 		unsigned k = (random >> 16) % CLIENTS;
@@ -249,7 +221,7 @@ static void kill_at_random(void *arg)
 		kill(pid[k], SIGKILL);
 		CHECK(waitpid(pid[k], NULL, 0) == pid[k]);
 		close(fd[k]);
-		pid[k] = fork_client(live, d.path, &fd[k]);
+		pid[k] = client_fork(live, d.path, &fd[k]);
 	}
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		kill(pid[i], SIGKILL);

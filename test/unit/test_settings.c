@@ -82,6 +82,7 @@ static void compare_usage(const struct core_usage *a, const struct core_usage *b
 	assert_int_equal(a->cqs, b->cqs);
 	assert_int_equal(a->srqs, b->srqs);
 	assert_int_equal(a->ahs, b->ahs);
+	assert_int_equal(a->attachments, b->attachments);
 	assert_int_equal(a->mrs, b->mrs);
 	assert_int_equal(a->mws, b->mws);
 	assert_int_equal(a->pds, b->pds);
@@ -185,13 +186,13 @@ static void test_limits(void **state)
 {
 	struct settings s;
 	accept("[limits]\nclients = 1\nclients-per-uid = 2\n"
-	       "[quota.client]\nqps = 3\ncqs = 4\nsrqs = 44\nahs = 45\nmrs = 5\nmws = 55\npds = 6\nchannels = 7\nregistered-bytes = 8K\nring-bytes = 9m\npool-bytes = 10G\n"
-	       "[quota.uid]\nqps = 13\ncqs = 14\nsrqs = 144\nahs = 145\nmrs = 15\nmws = 155\npds = 16\nchannels = 0\nregistered-bytes = 18\nring-bytes = 19K\npool-bytes = 4294967296\n",
+	       "[quota.client]\nqps = 3\ncqs = 4\nsrqs = 44\nahs = 45\nmrs = 5\nmws = 55\npds = 6\nchannels = 7\nattachments = 77\nregistered-bytes = 8K\nring-bytes = 9m\npool-bytes = 10G\n"
+	       "[quota.uid]\nqps = 13\ncqs = 14\nsrqs = 144\nahs = 145\nmrs = 15\nmws = 155\npds = 16\nchannels = 0\nattachments = 177\nregistered-bytes = 18\nring-bytes = 19K\npool-bytes = 4294967296\n",
 		"--vdev " VDEV, &s);
 	assert_int_equal(s.server.max_clients, 1);
 	assert_int_equal(s.server.max_clients_per_uid, 2);
-	const struct core_usage client = { .qps = 3, .cqs = 4, .srqs = 44, .ahs = 45, .mrs = 5, .mws = 55, .pds = 6, .channels = 7, .registered_bytes = 8 << 10, .ring_bytes = 9 << 20, .pool_bytes = UINT64_C(10) << 30 };
-	const struct core_usage uid = { .qps = 13, .cqs = 14, .srqs = 144, .ahs = 145, .mrs = 15, .mws = 155, .pds = 16, .channels = 0, .registered_bytes = 18, .ring_bytes = 19 << 10, .pool_bytes = UINT64_C(1) << 32 };
+	const struct core_usage client = { .qps = 3, .cqs = 4, .srqs = 44, .ahs = 45, .mrs = 5, .mws = 55, .pds = 6, .channels = 7, .attachments = 77, .registered_bytes = 8 << 10, .ring_bytes = 9 << 20, .pool_bytes = UINT64_C(10) << 30 };
+	const struct core_usage uid = { .qps = 13, .cqs = 14, .srqs = 144, .ahs = 145, .mrs = 15, .mws = 155, .pds = 16, .channels = 0, .attachments = 177, .registered_bytes = 18, .ring_bytes = 19 << 10, .pool_bytes = UINT64_C(1) << 32 };
 	compare_usage(&s.server.client, &client);
 	compare_usage(&s.server.uid, &uid);
 }

@@ -22,8 +22,9 @@
 static int owner_of(const uint8_t *frame, uint32_t len, unsigned cores)
 {
 	uint8_t *copy = malloc(len ? len : 1);
+	struct gid group;
 	memcpy(copy, frame, len);
-	int owner = core_frame_owner(copy, len, cores);
+	int owner = core_frame_owner(copy, len, cores, &group);
 	free(copy);
 	return owner;
 }
@@ -62,6 +63,27 @@ static void test_qpn_says_the_core(void **state)
 		}
 	uint32_t len = make_roce(frame, 4, VLAN_NONE, 0xffffff);
 	assert_int_equal(owner_of(frame, len, 16), CORE_ANY);
+}
+
+/* To a group: of those that are in it. What asks after groups: of the core that answers for all. */
+static void test_groups(void **state)
+{
+	static const char *const groups[] = { "239.1.2.3", "ff05::1:3" };
+	for (unsigned k = 0; k < KINDS; k++) {
+		uint8_t frame[FRAME_ROOM];
+		struct gid group = { { 0 } }, right;
+		bool is_ip4 = kinds[k].version == 4;
+		uint32_t len = make_roce(frame, kinds[k].version, kinds[k].vlan, QPN_MULTICAST), needed = bth_offset(kinds[k].version, kinds[k].vlan) + 8;
+		uint8_t *ip = frame + needed - 8 - UDP_LEN - (is_ip4 ? IP4_LEN : IP6_LEN);
+		gid_parse(groups[!is_ip4], &right);
+		memcpy(ip + (is_ip4 ? 16 : 24), right.b + (is_ip4 ? 12 : 0), is_ip4 ? 4 : 16);
+		for (uint32_t n = 0; n <= len; n++)
+			assert_int_equal(owner_of(frame, n, CORES), n < needed ? CORE_ANY : CORE_GROUP);
+		assert_int_equal(core_frame_owner(frame, len, CORES, &group), CORE_GROUP);
+		assert_true(gid_is_equal(&group, &right));
+		ip[is_ip4 ? 9 : 6] = is_ip4 ? PROTOCOL_IGMP : PROTOCOL_HOP_BY_HOP;
+		assert_int_equal(owner_of(frame, len, CORES), 0);
+	}
 }
 
 static void test_cut_at_every_length(void **state)
@@ -113,7 +135,7 @@ static void test_what_is_not_for_a_qp(void **state)
 	put_be16(frame + ETHERNET_LEN + 2, ETHERTYPE_VLAN); /* two tags */
 	assert_int_equal(owner_of(frame, len, CORES), CORE_ANY);
 	len = make_roce(frame, 6, VLAN_NONE, 0x12343);
-	frame[ETHERNET_LEN + 6] = 0; /* an extension header */
+	frame[ETHERNET_LEN + 6] = 43; /* an extension header */
 	assert_int_equal(owner_of(frame, len, CORES), CORE_ANY);
 }
 
@@ -320,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_qpn_says_the_core),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_cut_at_every_length),
 		cmocka_unit_test(test_ip_options_are_passed),
 		cmocka_unit_test(test_what_is_not_for_a_qp),

@@ -246,7 +246,7 @@ static void test_handles_that_name_nothing(void **state)
 	assert_int_not_equal(good, stale);
 	const struct {
 		uint32_t ah, qpn;
-	} rows[] = { { 0, 5 }, { 0xffffffff, 5 }, { stale, 5 }, { foreign, 5 }, { good, 0 }, { good, 0x1000000 }, { good, 0xffffffff } };
+	} rows[] = { { 0, 5 }, { 0xffffffff, 5 }, { stale, 5 }, { foreign, 5 }, { good, 0 }, { good, QPN_MULTICAST }, { good, 0x1000000 }, { good, 0xffffffff } };
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		post_to(x, i, rows[i].ah, rows[i].qpn, 0);
 		run(x, SECOND / 1000);
@@ -360,7 +360,7 @@ static void test_requests(void **state)
 {
 	struct fixture *x = open_fixture();
 	uint32_t handle;
-	assert_int_equal(create_ah(x, "224.0.0.1", &handle), -EINVAL);
+	assert_int_equal(create_ah(x, "255.255.255.255", &handle), -EINVAL);
 	assert_int_equal(create_ah(x, "fd00::1", &handle), -EINVAL);
 	assert_int_equal(create_ah(x, "192.168.1.1", &handle), -ENETUNREACH);
 	assert_true(strlen(x->c.rep.text) > 20);
