@@ -42,8 +42,8 @@ struct end {
 	enum uroce_service service;
 	char name[32];
 	struct uroce_qp *qp;            /* NULL: gone, or never there */
-	struct uroce_ah *ah[PLAN_ENDS_MAX]; /* UD: to each other end, made when it is needed */
-	uint32_t ah_until[PLAN_ENDS_MAX];   /* steps before this one may name it */
+	struct uroce_ah *ah[PLAN_WAYS_MAX]; /* UD: to each other end and group, made when it is needed */
+	uint32_t ah_until[PLAN_WAYS_MAX];   /* steps before this one may name it */
 	uint32_t qpn;
 	struct uroce_gid gid;           /* its own */
 	struct uroce_mr *source, *landing, *target;
@@ -72,6 +72,7 @@ struct actor {
 	const struct plan *plan;
 	struct verdict *verdict;
 	struct end *all;                /* of the run, by number */
+	const struct uroce_gid *groups;
 	FILE *history;                  /* or NULL */
 	struct sim_host *host;
 	struct uroce_context *ctx;

@@ -258,8 +258,10 @@ static void print_step(const struct step *s, uint32_t i)
 	printf("      %3u %-9s %5u bytes in %u%s%s%s%s%s%s remote +%u%s%s", i, names[s->opcode], s->len, s->pieces, s->flags & UROCE_SEND_SIGNALED ? " signaled" : "", s->flags & UROCE_SEND_FENCE ? " fence" : "",
 		s->flags & UROCE_SEND_INLINE ? " inline" : "", s->flags & UROCE_SEND_SOLICITED ? " solicited" : "", s->garbage ? " garbage" : "", s->is_mistaken ? " MISTAKE" : "", s->remote_offset,
 		s->takes_receive ? " takes a receive" : "", s->is_unwanted ? ", wrong Q_Key" : "");
-	if (s->stray != NO_INDEX)
+	if (s->stray != NO_INDEX && s->stray < PLAN_ENDS_MAX)
 		printf(", to connection %u side %u", s->stray / 2, s->stray % 2);
+	else if (s->stray != NO_INDEX)
+		printf(", to group %u", s->stray - PLAN_ENDS_MAX);
 	if (s->opening != NO_INDEX)
 		printf(", opening %u", s->opening);
 	if (s->after != NO_INDEX)

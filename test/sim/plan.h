@@ -14,6 +14,7 @@
 #define PLAN_HOSTS_MAX 3u
 #define PLAN_CONTEXTS 2u /* most of one host */
 #define PIECES_MAX 8u
+#define PLAN_GROUPS 2u   /* multicast, if any QP of UD is in them */
 #define GRH_BYTES 40u      /* before a datagram in its receive */
 #define NO_INDEX UINT32_MAX
 
@@ -61,7 +62,7 @@ struct step {
 	uint32_t garbage;        /* not 0: address and key are nonsense, since no byte is named */
 	bool is_mistaken;
 	bool is_last_word;       /* nothing later touches the remote range */
-	uint32_t stray;          /* a datagram that goes to the end of this number; NO_INDEX: to the peer, as all others do */
+	uint32_t stray;          /* a datagram that goes to the end of this number, or to PLAN_ENDS_MAX and the group of this number; NO_INDEX: to the peer, as all others do */
 	uint32_t opening;        /* of the peer's that it goes by or ends, or of its own side that it makes or ends; NO_INDEX: none */
 	uint32_t after;          /* step of the peer that has to have completed before this one is posted; NO_INDEX: none */
 	bool is_unwanted;        /* with a Q_Key that is not the receiver's */
@@ -130,6 +131,7 @@ struct plan_end {
 	uint64_t mistake_ns;        /* when a vague one strikes; 0: none does */
 	uint64_t drain_ns;          /* goes to SQD then, and back to RTS when it is told that it is drained; 0: does not */
 	bool is_exact;              /* a mistake strikes at its step and no other */
+	bool is_member[PLAN_GROUPS], blocks_own;
 	enum slot_kind slot[SLOTS_MAX];
 	unsigned slots;
 	struct opening opening[OPENINGS_MAX];
@@ -186,6 +188,7 @@ struct plan_fixed {
 
 /* Ends are numbered as they lie in the plan. */
 #define PLAN_ENDS_MAX (2 * PLAN_PAIRS_MAX)
+#define PLAN_WAYS_MAX (PLAN_ENDS_MAX + PLAN_GROUPS)
 static inline const struct plan_end *plan_end_of(const struct plan *p, uint32_t number)
 {
 	return &p->pair[number / 2].end[number % 2];
@@ -194,6 +197,13 @@ static inline const struct plan_end *plan_end_of(const struct plan *p, uint32_t 
 static inline uint32_t plan_target_of(uint32_t from, const struct step *s)
 {
 	return s->stray == NO_INDEX ? from ^ 1 : s->stray;
+}
+/* Whether end `to` is meant by it. */
+static inline bool plan_is_for(const struct plan *p, uint32_t from, const struct step *s, uint32_t to)
+{
+	uint32_t target = plan_target_of(from, s);
+	const struct plan_end *e = plan_end_of(p, to);
+	return target < PLAN_ENDS_MAX ? target == to : e->is_member[target - PLAN_ENDS_MAX] && !(from == to && e->blocks_own);
 }
 
 /* Never NULL. */

@@ -93,23 +93,30 @@ static uint32_t header_of(const struct end *e)
 }
 
 /* The 40 bytes before a datagram: from one address to the other. */
-static bool has_header(const struct end *from, const struct end *to, const uint8_t *b)
+static bool has_header(const struct uroce_gid *from, const struct uroce_gid *to, const uint8_t *b)
 {
 	static const uint8_t nothing[20];
-	bool is_ip4 = to->gid.raw[10] == 0xff;
+	bool is_ip4 = from->raw[10] == 0xff;
 	if (is_ip4)
-		return !memcmp(b, nothing, sizeof(nothing)) && b[20] == 0x45 && !memcmp(b + 32, from->gid.raw + 12, 4) && !memcmp(b + 36, to->gid.raw + 12, 4);
-	return b[0] >> 4 == 6 && !memcmp(b + 8, from->gid.raw, 16) && !memcmp(b + 24, to->gid.raw, 16);
+		return !memcmp(b, nothing, sizeof(nothing)) && b[20] == 0x45 && !memcmp(b + 32, from->raw + 12, 4) && !memcmp(b + 36, to->raw + 12, 4);
+	return b[0] >> 4 == 6 && !memcmp(b + 8, from->raw, 16) && !memcmp(b + 24, to->raw, 16);
+}
+
+static const struct uroce_gid *gid_of(const struct actor *a, uint32_t way)
+{
+	return way < PLAN_ENDS_MAX ? &a->all[way].gid : &a->groups[way - PLAN_ENDS_MAX];
 }
 
 /* Whose message it says it is; NULL: nobody's. */
 static const struct end *find_sender(const struct end *e, const struct uroce_wc *wc, const uint8_t *bytes)
 {
+	const uint8_t *source = e->gid.raw[10] == 0xff ? bytes + 32 : bytes + 8;
+	uint32_t len = e->gid.raw[10] == 0xff ? 4 : 16;
 	if (e->service != UROCE_UD)
 		return e->peer;
 	for (uint32_t i = 0; i < 2 * e->actor->plan->pairs; i++) {
 		const struct end *from = &e->actor->all[i];
-		if (from->service == UROCE_UD && from->qpn == wc->src_qpn && has_header(from, e, bytes))
+		if (from->service == UROCE_UD && from->qpn == wc->src_qpn && !memcmp(from->gid.raw + 16 - len, source, len))
 			return from;
 	}
 	return NULL;
@@ -118,7 +125,7 @@ static const struct end *find_sender(const struct end *e, const struct uroce_wc 
 /* Whether a step is to come to e at all. */
 static bool is_for(const struct end *from, const struct step *s, const struct end *e)
 {
-	return s->takes_receive && !s->is_unwanted && plan_target_of(from->number, s) == e->number;
+	return s->takes_receive && !s->is_unwanted && plan_is_for(e->actor->plan, from->number, s, e->number);
 }
 
 static bool is_it(const struct end *from, const struct end *e, const struct step *s, const struct uroce_wc *wc, const uint8_t *bytes)
@@ -128,7 +135,7 @@ static bool is_it(const struct end *from, const struct end *e, const struct step
 		return false;
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm || (has_imm && wc->imm != s->imm))
 		return false;
-	if (header_of(e) && !(wc->flags & UROCE_WC_HAS_GRH))
+	if (header_of(e) && (!(wc->flags & UROCE_WC_HAS_GRH) || !has_header(&from->gid, gid_of(e->actor, plan_target_of(from->number, s)), bytes)))
 		return false;
 	if (!slot_is_invalidated(e, s, wc))
 		return false;

@@ -55,10 +55,9 @@ static void spoil(struct uroce_send_wr *wr, const struct end *e, uint32_t kind)
 /* A datagram's way; the QP's own Q_Key is the same as everybody's. */
 static void put_address(const struct end *e, const struct step *s, struct uroce_send_wr *wr)
 {
-	const struct end *to = &e->actor->all[plan_target_of(e->number, s)];
-	uint32_t qkey = e->plan->attr.qkey;
-	wr->ah = e->ah[to->number];
-	wr->remote_qpn = to->qpn;
+	uint32_t to = plan_target_of(e->number, s), qkey = e->plan->attr.qkey;
+	wr->ah = e->ah[to];
+	wr->remote_qpn = to < PLAN_ENDS_MAX ? e->actor->all[to].qpn : UROCE_QPN_MULTICAST;
 	wr->remote_qkey = s->is_unwanted ? qkey ^ 0x55 : s->imm & 1 ? 0x80000000 | s->imm : qkey;
 }
 
@@ -90,7 +89,7 @@ static void put_send(struct end *e, uint32_t index, struct batch *b, uint32_t i)
 static void provide_ah(struct end *e, uint32_t index)
 {
 	uint32_t to = plan_target_of(e->number, &e->plan->step[index]);
-	struct uroce_av av = { .dgid = e->actor->all[to].gid };
+	struct uroce_av av = { .dgid = to < PLAN_ENDS_MAX ? e->actor->all[to].gid : e->actor->groups[to - PLAN_ENDS_MAX] };
 	if (!e->ah[to] && uroce_ah_create(e->actor->pd, &av, &e->ah[to]))
 		verdict_fail(e->actor->verdict, "%s: no AH for send %u", e->name, index);
 	e->ah_until[to] = index + 1;

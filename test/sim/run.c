@@ -26,6 +26,7 @@ struct run {
 	struct sim_host *host[PLAN_HOSTS_MAX];
 	struct actor actor[PLAN_HOSTS_MAX][PLAN_CONTEXTS];
 	struct end end[PLAN_ENDS_MAX];
+	struct uroce_gid group[PLAN_GROUPS];
 	FILE *history;
 };
 
@@ -82,7 +83,7 @@ static void add_context(struct run *r, unsigned host, unsigned context)
 {
 	const struct plan_host *h = &r->plan->host[host];
 	struct actor *a = &r->actor[host][context];
-	*a = (struct actor){ .plan = r->plan, .verdict = &r->verdict, .all = r->end, .history = r->history, .host = r->host[host], .cqs = h->cqs[context], .next_ns = START_NS };
+	*a = (struct actor){ .plan = r->plan, .verdict = &r->verdict, .all = r->end, .groups = r->group, .history = r->history, .host = r->host[host], .cqs = h->cqs[context], .next_ns = START_NS };
 	rng_seed(&a->rng, r->plan->seed * 16 + host * 4 + context);
 	a->ctx = sim_host_open(r->host[host], &r->attr);
 	make_nonblocking(r, uroce_async_fd(a->ctx));
@@ -146,7 +147,7 @@ static void add_end(struct run *r, uint32_t number)
 	struct end *e = &r->end[number];
 	struct actor *a = &r->actor[p->host][p->context];
 	enum uroce_service service = r->plan->pair[number / 2].service;
-	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all };
+	struct uroce_qp_init init = { .service = service, .send_cq = a->cq[p->send_cq], .recv_cq = a->cq[p->recv_cq], .srq = p->uses_srq ? a->srq : NULL, .cap = p->cap, .signal_all = p->signal_all, .block_own_multicast = p->blocks_own };
 	struct uroce_qp_attr to_init = { .state = UROCE_QP_INIT, .qkey = p->attr.qkey, .port_num = 1, .access = REMOTE_RIGHTS };
 	*e = (struct end){ .plan = p, .peer = &r->end[number ^ 1], .actor = a, .number = number, .service = service, .failed_step = NO_INDEX };
 	snprintf(e->name, sizeof(e->name), "connection %u side %u", number / 2, number % 2);
@@ -162,6 +163,20 @@ static void add_end(struct run *r, uint32_t number)
 	must(r, uroce_qp_modify(e->qp, &to_init, UROCE_QP_STATE | UROCE_QP_PKEY_INDEX | UROCE_QP_PORT | (service == UROCE_UD ? UROCE_QP_QKEY : UROCE_QP_ACCESS_FLAGS)), "INIT", e->name);
 }
 
+static void join_groups(struct run *r, struct end *e)
+{
+	for (unsigned g = 0; g < PLAN_GROUPS; g++)
+		if (e->plan->is_member[g])
+			must(r, uroce_qp_attach_multicast(e->qp, &r->group[g]), "joining a group", e->name);
+}
+
+/* The first one explicitly, the other with the QP. */
+static void leave_groups(struct run *r, struct end *e)
+{
+	if (e->plan->is_member[0])
+		must(r, uroce_qp_detach_multicast(e->qp, &r->group[0]), "leaving a group", e->name);
+}
+
 static const uint32_t attr_masks[] = { [UROCE_RC] = PLAN_RC_ATTR_MASK, [UROCE_UC] = UROCE_QP_PATH_MTU, [UROCE_UD] = UROCE_QP_QKEY };
 
 static void connect_pair(struct run *r, struct end *end)
@@ -173,6 +188,8 @@ static void connect_pair(struct run *r, struct end *end)
 		point[i].psn = end[i].plan->psn;
 		end[i].gid = point[i].gid;
 	}
+	for (unsigned i = 0; i < 2; i++)
+		join_groups(r, &end[i]);
 	for (unsigned i = 0; i < 2; i++)
 		must(r, uroce_qp_connect(end[i].qp, &point[i], &point[!i], &end[i].plan->attr, attr_masks[end[i].service]), "connect", end[i].name);
 }
@@ -242,9 +259,11 @@ static void let_settle(struct run *r)
 
 static void remove_end(struct run *r, struct end *e)
 {
-	if (e->qp)
+	if (e->qp) {
+		leave_groups(r, e);
 		must(r, uroce_qp_destroy(e->qp), "destroying the QP", e->name);
-	for (uint32_t i = 0; i < 2 * r->plan->pairs; i++)
+	}
+	for (uint32_t i = 0; i < PLAN_WAYS_MAX; i++)
 		must(r, uroce_ah_destroy(e->ah[i]), "destroying an AH", e->name);
 	free(e->is_lost);
 	must(r, slots_close(e), "ending windows", e->name);
@@ -334,6 +353,8 @@ bool run_plan(const struct plan *p, const struct run_config *config, struct run_
 	r->log = (struct log){ .sink = config->is_talkative ? NULL : swallow, .level = config->is_talkative ? LOG_DEBUG : LOG_ERROR };
 	r->attr = (struct uroce_open_attr){ .log = config->is_talkative ? NULL : swallow_client, .log_level = config->is_talkative ? 4 : 1 };
 	r->history = config->history;
+	for (unsigned g = 0; g < PLAN_GROUPS; g++)
+		r->group[g] = p->is_ip6 ? (struct uroce_gid){ { 0xff, 0x0e, [15] = (uint8_t)(0x71 + g) } } : (struct uroce_gid){ { [10] = 0xff, 0xff, 239, 1, 2, (uint8_t)(0x71 + g) } };
 	r->world = sim_world_new(&world);
 	build(r);
 	let_run(r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A QP of UD talks to whomever it likes: some datagrams go to QPs of other connections, or back to the one that sends them, and some have a Q_Key that their receiver does not have (IBA vol. 1, 9.8.3.1, 10.2.4).
+/* A QP of UD talks to whomever it likes: some datagrams go to QPs of other connections, or back to the one that sends them, or to a group of them, and some have a Q_Key that their receiver does not have (IBA vol. 1,
+ * 9.8.3.1, 10.2.4, 10.5).
  * Connections with a mistake are left alone: whether their QPs are there is not certain. */
 #include "stray.h"
 
@@ -20,10 +21,20 @@ static uint32_t choose_end(const struct plan *p, struct rng *r)
 static void stray(const struct plan *p, struct plan_end *e, struct rng *r)
 {
 	for (uint32_t i = 0; i < e->steps; i++) {
-		if (rng_below(r, 4) == 0)
+		uint64_t kind = rng_below(r, 8);
+		if (kind < 2)
 			e->step[i].stray = choose_end(p, r);
-		e->step[i].is_unwanted = rng_below(r, 8) == 0;
+		else if (kind == 2)
+			e->step[i].stray = PLAN_ENDS_MAX + (uint32_t)rng_below(r, PLAN_GROUPS);
+		e->step[i].is_unwanted = kind != 2 && rng_below(r, 8) == 0;
 	}
+}
+
+static void join(struct plan_end *e, struct rng *r)
+{
+	for (unsigned g = 0; g < PLAN_GROUPS; g++)
+		e->is_member[g] = rng_below(r, 2);
+	e->blocks_own = rng_below(r, 2);
 }
 
 static uint32_t count_coming(const struct plan *p, uint32_t to)
@@ -31,7 +42,7 @@ static uint32_t count_coming(const struct plan *p, uint32_t to)
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < 2 * p->pairs; i++)
 		for (uint32_t k = 0; p->pair[i / 2].service == UROCE_UD && k < plan_end_of(p, i)->steps; k++)
-			n += plan_target_of(i, &plan_end_of(p, i)->step[k]) == to;
+			n += plan_is_for(p, i, &plan_end_of(p, i)->step[k], to);
 	return n;
 }
 
@@ -49,6 +60,9 @@ void stray_datagrams(struct plan *p)
 {
 	struct rng r;
 	rng_seed(&r, p->seed ^ 0x57a4);
+	for (uint32_t i = 0; i < 2 * p->pairs; i++)
+		if (is_open(p, &p->pair[i / 2]) && rng_below(&r, 2))
+			join(&p->pair[i / 2].end[i % 2], &r);
 	for (uint32_t i = 0; i < 2 * p->pairs; i++)
 		if (is_open(p, &p->pair[i / 2]) && rng_below(&r, 2))
 			stray(p, &p->pair[i / 2].end[i % 2], &r);

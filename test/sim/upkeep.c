@@ -162,7 +162,8 @@ static void recover(struct end *e)
 /* An AH that nothing outstanding names. */
 static void drop_ah(struct end *e)
 {
-	uint32_t to = (uint32_t)rng_below(&e->actor->rng, 2 * e->actor->plan->pairs);
+	uint32_t to = (uint32_t)rng_below(&e->actor->rng, 2 * e->actor->plan->pairs + PLAN_GROUPS);
+	to = to < PLAN_GROUPS ? PLAN_ENDS_MAX + to : to - PLAN_GROUPS;
 	if (e->ah[to] && e->ah_until[to] <= e->steps_done && rng_below(&e->actor->rng, 4) == 0)
 		destroy_ah(e, to);
 }
