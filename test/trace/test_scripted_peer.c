@@ -127,6 +127,7 @@ static void test_ghost_ack(void **state)
 		"counter acks_received=1 completed_requests=1 dropped_packets=8 rnr_nak_retry_err=0 retransmitted_packets=0");
 }
 
+/* known-bugs: 48 */
 static void test_wrong_response_to_a_read(void **state)
 {
 	PLAY("qp",
@@ -163,6 +164,7 @@ static void test_wrong_response_to_a_write(void **state)
 
 /* ---- implied NAK ---- */
 
+/* known-bugs: L7 */
 static void test_implied_nak(void **state)
 {
 	PLAY("qp retry_cnt=1",
@@ -212,6 +214,7 @@ static void test_ack_timeout_of_a_request(void **state)
 		"counter local_ack_timeout_err=3 retransmitted_packets=6 packet_seq_err=0 implied_nak_seq_err=0");
 }
 
+/* known-bugs: L2 48 */
 static void test_ack_timeout_limit_exceeded(void **state)
 {
 	PLAY("qp timeout=10 retry_cnt=1",
@@ -225,6 +228,7 @@ static void test_ack_timeout_limit_exceeded(void **state)
 }
 
 /* Our answers are lost: the peer asks again, and gets the same once more, executed once. */
+/* known-bugs: 4 9 */
 static void test_ack_timeout_of_the_peer(void **state)
 {
 	PLAY("qp",
@@ -243,6 +247,7 @@ static void test_ack_timeout_of_the_peer(void **state)
 
 /* ---- PSN error ---- */
 
+/* known-bugs: 8 */
 static void test_psn_error_of_the_requester(void **state)
 {
 	PLAY("qp",
@@ -289,6 +294,7 @@ static void test_rnr_of_the_peer(void **state)
 		"counter rnr_nak_retry_err=1 retransmitted_packets=3 local_ack_timeout_err=0 packet_seq_err=0");
 }
 
+/* known-bugs: 6 48 */
 static void test_rnr_limit_exceeded(void **state)
 {
 	PLAY("qp rnr_retry=1",
@@ -299,6 +305,7 @@ static void test_rnr_limit_exceeded(void **state)
 		"counter rnr_nak_retry_err=2 retransmitted_packets=2 local_ack_timeout_err=0");
 }
 
+/* known-bugs: 16 */
 static void test_rnr_of_ours(void **state)
 {
 	PLAY("qp rnr_timer=14",
@@ -333,6 +340,7 @@ static void violate(const char *name, const char *request)
 		"counter naks_sent=1 acks_sent=1 completed_receives=1", NULL });
 }
 
+/* known-bugs: 12 48 */
 static void test_rkey_violation_of_the_peer(void **state)
 {
 	static const char *const requests[] = { "< WRITE_ONLY psn=501 len=64 va=@0x3000 rkey=0x777 ack=1", "< WRITE_FIRST psn=501 len=1024 dlen=0x100000 va=@0x3000", "< READ_REQUEST psn=501 dlen=64 rkey=local",
@@ -341,6 +349,7 @@ static void test_rkey_violation_of_the_peer(void **state)
 		violate(__func__, requests[i]);
 }
 
+/* known-bugs: 48 */
 static void test_remote_operational_error(void **state)
 {
 	PLAY("qp",
@@ -399,6 +408,7 @@ static void test_opcode_of_another_service(void **state)
 
 /* ---- partial retries ---- */
 
+/* known-bugs: 3 */
 static void test_partial_retry_of_a_write(void **state)
 {
 	PLAY("qp mtu=1024 timeout=10",
@@ -412,6 +422,7 @@ static void test_partial_retry_of_a_write(void **state)
 		"counter packet_seq_err=1 local_ack_timeout_err=1 retransmitted_packets=4 tx_packets=9");
 }
 
+/* known-bugs: L1 */
 static void test_partial_retry_of_a_read(void **state)
 {
 	PLAY("qp mtu=1024 timeout=10",
