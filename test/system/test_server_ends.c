@@ -116,7 +116,7 @@ static void resize_halfway(const char *path, int fd)
 	uint32_t cq = raw_cq(&r, 16);
 	raw_qp(&r, raw_pd(&r), cq);
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 1 << 20 } }, &rep));
-	stay(fd);
+	client_stay(fd);
 }
 
 static void resize_all_but_moved(const char *path, int fd)
@@ -128,7 +128,7 @@ static void resize_all_but_moved(const char *path, int fd)
 	raw_qp(&r, raw_pd(&r), cq);
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_ENTRIES, .entries = 16 } }, &rep));
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_MODIFY_CQ, .modify_cq = { .cq = cq, .mask = ABI_CQ_SWITCH } }, &rep));
-	stay(fd);
+	client_stay(fd);
 }
 
 /* ---- tests ---- */
