@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers that reach for what is not theirs, strangers that forge packets, and QPs that flood: refused, counted, and without harm to the others. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,6 +176,22 @@ static void test_key_of_another_domain(void **state)
 			assert_true(near->memory[b] == 0x11 && far->memory[b] == 0xee);
 	}
 	assert_serving(&r, CROSSINGS);
+	rig_close(&r);
+}
+
+/* Implicit registration on demand, which would open all memory, is a right that there is not; as are all others that have no name. */
+/* known-bugs: V10 */
+static void test_rights_that_there_are_not(void **state)
+{
+	uint32_t named = RIGHTS | UROCE_ACCESS_MW_BIND | UROCE_ACCESS_ZERO_BASED | UROCE_ACCESS_FLUSH_GLOBAL | UROCE_ACCESS_FLUSH_PERSISTENT;
+	struct uroce_mr *mr;
+	struct rig r;
+	rig_open(&r, &(struct rig_config){ .memory = 8192 });
+	for (unsigned bit = 0; bit < 32; bit++)
+		if (!(named >> bit & 1)) {
+			assert_int_equal(uroce_mr_register(r.pd[0], r.memory[0], 8192, UROCE_ACCESS_LOCAL_WRITE | 1u << bit, &mr), -EINVAL);
+			assert_int_equal(uroce_mr_register_iova(r.pd[0], NULL, SIZE_MAX, 0, 1u << bit, &mr), -EINVAL);
+		}
 	rig_close(&r);
 }
 
@@ -419,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_byte_before_and_after),
 		cmocka_unit_test(test_key_of_another_domain),
+		cmocka_unit_test(test_rights_that_there_are_not),
 		cmocka_unit_test(test_forged_packets_are_counted),
 		cmocka_unit_test(test_a_flood_of_cnps_slows_nobody),
 		cmocka_unit_test(test_a_flood_leaves_others_their_share),
