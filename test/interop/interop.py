@@ -16,6 +16,7 @@ import errors
 import guest
 import loss
 import matrix
+import multicast
 import pingpong
 import rules
 import unreliable
@@ -120,6 +121,9 @@ def test_all(tap, lab, perf, matrix_path, guide):
     for case in unreliable.CASES:
         for is_uroce, way in WAYS:
             tap.check('%s, %s, %s, %s' % (case[0].name, case[1], case[2].name, way), lambda case=case, is_uroce=is_uroce: unreliable.run(lab, host, peer, case, is_uroce))
+    for family in multicast.ADDRESSES:
+        for is_uroce, way in WAYS:
+            tap.check('multicast groups that are left, %s, %s' % (family, way), lambda family=family, is_uroce=is_uroce: multicast.run(host, peer, family, is_uroce))
     host.close()
     peer.close()
     for scenario in loss.SCENARIOS:

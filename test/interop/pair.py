@@ -6,6 +6,7 @@ import struct
 from lab import PeerError, ask_together
 
 GUARD_BYTES, GRH_BYTES = 64, 40
+GROUPS, QPN_MULTICAST = {4: '::ffff:239.1.2.3', 6: 'ff0e::1:2:3'}, 0xffffff
 QKEYS = (0x11111111, 0x22222222)  # of requester and responder
 TRIES = 5  # of a message that may be lost
 LOST_MS = 3000  # after so long, and one more for each KiB, what has not come is lost
@@ -39,8 +40,8 @@ OPS = {op.name: op for op in (
 class Service:
     """word: the peer's. ops: names. A receive begins with header_bytes that are not the message's."""
 
-    def __init__(self, name, ops, has_srq=False):
-        self.name, self.word, self.ops, self.has_srq = name, name[:2].lower(), ops, has_srq
+    def __init__(self, name, ops, has_srq=False, is_multicast=False):
+        self.name, self.word, self.ops, self.has_srq, self.is_multicast = name, name[:2].lower(), ops, has_srq, is_multicast
         self.is_reliable, self.is_datagram = self.word == 'rc', self.word == 'ud'
         self.header_bytes = GRH_BYTES if self.is_datagram else 0
 
@@ -51,7 +52,8 @@ UD = Service('UD', ('send', 'send_imm'))
 RC_SRQ = Service('RC, SRQ', ('send', 'send_imm', 'write_imm'), has_srq=True)
 UC_SRQ = Service('UC, SRQ', ('send', 'send_imm', 'write_imm'), has_srq=True)
 UD_SRQ = Service('UD, SRQ', ('send', 'send_imm'), has_srq=True)
-SERVICES = (RC, UC, UD, RC_SRQ, UC_SRQ, UD_SRQ)
+UD_MULTICAST = Service('UD, multicast', UD.ops, is_multicast=True)
+SERVICES = (RC, UC, UD, RC_SRQ, UC_SRQ, UD_SRQ, UD_MULTICAST)
 
 
 class Pair:
@@ -70,6 +72,14 @@ class Pair:
             end.ask('connect qpn=%d psn=%d own_psn=%d gid=%s mtu=%d %s' % (self.cards[other]['qpn'], other_psn, own_psn, self.cards[other]['gid'], mtu, keys))
             if service.is_datagram:
                 end.ask('aim gid=%s qpn=%d qkey=%d' % (self.cards[other]['gid'], self.cards[other]['qpn'], QKEYS[other]))
+        self.group = GROUPS[4 if ipaddress.ip_address(self.cards[1]['gid']).ipv4_mapped else 6]
+        if service.is_multicast:
+            responder.ask('join gid=%s' % self.group)
+            self.aim_at_group(self.group)
+
+    def aim_at_group(self, group):
+        self.ends[0].ask('aim gid=%s qpn=%d qkey=%d' % (group, QPN_MULTICAST, QKEYS[1]))
+        self.cards[1]['gid'] = group
 
     def target(self, to=0):
         """Where the responder's second half is, as words of a command."""

@@ -10,6 +10,7 @@
  *     qp [service=rc srq=0 gid=0 bytes=1M access=15 rights=31 depth=128 qkey=0]    memory with these rights and a QP in INIT: qpn, rkey, foreign (a key of another PD), addr, gid
  *     connect own_psn= [qpn= psn= gid= mtu=1024 timeout=18 retry_cnt=7 rnr_retry=7 min_rnr=12 rd=16 dest_rd=16]    to RTS; UD takes own_psn alone
  *     aim gid= qpn= qkey=                                    UD: where datagrams go from now on
+ *     join gid=, leave gid=                                  UD: a multicast group
  *     fill at= len= seed= [n=1 stride=0]                     bytes that follow from seed, of the next slot from seed + 1
  *     zero at= len= [n=1 stride=0]                           and bytes that nothing may write to
  *     check at= len= seed= [n=1 stride=0 ms=0]               whether they are so, within so long
@@ -177,6 +178,23 @@ static int do_aim(struct peer *p, const struct line *l)
 	return err ? answer_error(err) : answer_ok();
 }
 
+static int change_group(struct peer *p, const struct line *l, bool is_in)
+{
+	uint8_t gid[16];
+	int err = p->has_qp && take_gid(l, gid) ? stack_join(p->stack, gid, is_in) : -EINVAL;
+	return err ? answer_error(err) : answer_ok();
+}
+
+static int do_join(struct peer *p, const struct line *l)
+{
+	return change_group(p, l, true);
+}
+
+static int do_leave(struct peer *p, const struct line *l)
+{
+	return change_group(p, l, false);
+}
+
 static int do_recv(struct peer *p, const struct line *l)
 {
 	struct range r;
@@ -325,7 +343,7 @@ static int do_why(struct peer *p, const struct line *l)
 }
 
 static const struct command commands[] = {
-	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "aim", do_aim }, { "bind", do_bind }, { "unbind", do_unbind }, { "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state },
+	{ "gids", do_gids }, { "qp", do_qp }, { "connect", do_connect }, { "aim", do_aim }, { "join", do_join }, { "leave", do_leave }, { "bind", do_bind }, { "unbind", do_unbind }, { "recv", do_recv }, { "send", do_send }, { "wait", do_wait }, { "state", do_state },
 	{ "counters", do_counters }, { "why", do_why }, { "destroy", do_destroy }, { NULL, NULL },
 };
 

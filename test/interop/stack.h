@@ -72,6 +72,8 @@ int stack_create(struct stack *s, const struct stack_plan *plan, struct stack_ca
 void stack_destroy(struct stack *s);
 int stack_connect(struct stack *s, const struct stack_path *path);
 int stack_aim(struct stack *s, const struct stack_aim *aim);
+/* UD: whether datagrams to a multicast group come to the QP. */
+int stack_join(struct stack *s, const uint8_t group[16], bool is_in);
 /* -EOPNOTSUPP: the stack has no such operation. */
 int stack_post_send(struct stack *s, const struct stack_wr *wr);
 int stack_post_recv(struct stack *s, uint64_t wr_id, uint64_t at, uint32_t len);

@@ -138,6 +138,13 @@ int stack_aim(struct stack *s, const struct stack_aim *aim)
 	return uroce_ah_create(s->pd, &av, &s->ah);
 }
 
+int stack_join(struct stack *s, const uint8_t group[16], bool is_in)
+{
+	struct uroce_gid g;
+	memcpy(g.raw, group, 16);
+	return is_in ? uroce_qp_attach_multicast(s->qp, &g) : uroce_qp_detach_multicast(s->qp, &g);
+}
+
 int stack_post_send(struct stack *s, const struct stack_wr *wr)
 {
 	struct uroce_sge sge = { (uintptr_t)s->plan.memory + wr->at, wr->len, uroce_mr_lkey(s->mr) };

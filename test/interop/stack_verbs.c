@@ -3,8 +3,12 @@
 #include "stack.h"
 
 #include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -17,6 +21,7 @@ struct stack {
 	struct ibv_qp *qp;
 	struct ibv_mw *mw[2]; /* by type less one, or NULL */
 	struct ibv_ah *ah;   /* where datagrams go, or NULL */
+	int membership;      /* a socket, through which the kernel is in groups; -1: none */
 	struct stack_aim aim;
 	struct stack_plan plan;
 };
@@ -45,6 +50,8 @@ int stack_open(struct stack **out, const char *device)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct stack *s = calloc(1, sizeof(*s));
+	if (s)
+		s->membership = -1;
 	for (int i = 0; s && list && list[i] && !s->ctx; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), device))
 			s->ctx = ibv_open_device(list[i]);
@@ -120,7 +127,9 @@ void stack_destroy(struct stack *s)
 		ibv_dealloc_pd(s->pd);
 	if (s->foreign_pd)
 		ibv_dealloc_pd(s->foreign_pd);
-	*s = (struct stack){ .ctx = s->ctx };
+	if (s->membership >= 0)
+		close(s->membership);
+	*s = (struct stack){ .ctx = s->ctx, .membership = -1 };
 }
 
 static enum ibv_mtu mtu_of(uint32_t bytes)
@@ -159,6 +168,33 @@ int stack_aim(struct stack *s, const struct stack_aim *aim)
 	s->aim = *aim;
 	s->ah = ibv_create_ah(s->pd, &attr);
 	return s->ah ? 0 : errno ? -errno : -EIO;
+}
+
+/* rxe takes what the kernel takes: so the kernel has to be in the group, too, and it tells routers and switches. */
+static int join_by_kernel(struct stack *s, const uint8_t group[16], bool is_in)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	bool is_ip4 = !memcmp(group, mapped, 12);
+	int err = 0;
+	if (is_in && s->membership < 0)
+		s->membership = socket(is_ip4 ? AF_INET : AF_INET6, SOCK_DGRAM, 0);
+	struct ip_mreqn four = { .imr_ifindex = (int)if_nametoindex("eth0") };
+	struct ipv6_mreq six = { .ipv6mr_interface = if_nametoindex("eth0") };
+	memcpy(&four.imr_multiaddr, group + 12, 4);
+	memcpy(&six.ipv6mr_multiaddr, group, 16);
+	if (is_ip4)
+		err = setsockopt(s->membership, IPPROTO_IP, is_in ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &four, sizeof(four));
+	else
+		err = setsockopt(s->membership, IPPROTO_IPV6, is_in ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &six, sizeof(six));
+	return err ? -errno : 0;
+}
+
+int stack_join(struct stack *s, const uint8_t group[16], bool is_in)
+{
+	union ibv_gid g;
+	memcpy(g.raw, group, 16);
+	int err = join_by_kernel(s, group, is_in);
+	return err ? err : -(is_in ? ibv_attach_mcast(s->qp, &g, 0) : ibv_detach_mcast(s->qp, &g, 0));
 }
 
 /* What the kind of operation needs: these lie in one union. */

@@ -108,7 +108,7 @@ static const char *add_frame(struct golden *g, const struct pcap_frame *from, ui
 {
 	struct golden_frame *f = &g->frame[g->frames];
 	struct packet p;
-	if (packet_parse(&p, from->bytes, from->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || !(services & 1u << p.op->service) || p.dqpn == QPN_MAD || p.is_multicast)
+	if (packet_parse(&p, from->bytes, from->len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE || !(services & 1u << p.op->service) || p.dqpn == QPN_MAD)
 		return NULL;
 	if (!packet_is_icrc_ok(&p))
 		return "has packets with a wrong ICRC";

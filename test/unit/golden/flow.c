@@ -134,7 +134,8 @@ static void feed(struct taker *k, const struct golden_frame *f)
 	uint8_t frame[GOLDEN_FRAME_BYTES];
 	struct golden_range range;
 	memcpy(frame, f->bytes, f->len);
-	golden_set_qpn(frame, &f->p, uroce_qp_num(k->host.qp));
+	if (!f->p.is_multicast)
+		golden_set_qpn(frame, &f->p, uroce_qp_num(k->host.qp));
 	if (golden_get_range(&f->p, &range))
 		golden_set_rkey(frame, &f->p, golden_find_region(&k->host, range.rkey)->rkey);
 	golden_seal(frame, &f->p);

@@ -19,12 +19,20 @@
 
 struct golden_way golden_way_of(const struct packet *own)
 {
-	return (struct golden_way){ own->smac, own->dmac, own->src, own->dst, own->dqpn, own->tos, own->ttl };
+	return (struct golden_way){ own->smac, own->dmac, own->src, own->dst, own->dqpn, NULL, own->tos, own->ttl };
 }
 
 struct golden_way golden_way_back(const struct packet *peers)
 {
-	return (struct golden_way){ peers->dmac, peers->smac, peers->dst, peers->src, PEER_QPN, peers->tos, peers->ttl };
+	static const uint8_t member_mac[6] = { 2, 0, 0, 0, 0, 9 };
+	struct golden_way way = { peers->dmac, peers->smac, peers->dst, peers->src, PEER_QPN, NULL, peers->tos, peers->ttl };
+	if (!peers->is_multicast)
+		return way;
+	way.mac = member_mac;
+	way.group = &peers->dst;
+	way.gid = peers->src;
+	way.gid.b[15] ^= 3;
+	return way;
 }
 
 static void open_core(struct golden_host *h, const struct golden_way *way)
@@ -35,7 +43,8 @@ static void open_core(struct golden_host *h, const struct golden_way *way)
 	memcpy(c.addr.mac, way->mac, 6);
 	assert_int_equal(core_new(&h->core, &c, h->now), 0);
 	assert_int_equal(addr_gid_add(core_addr(h->core), &way->gid, VLAN_NONE, gid_is_ip4(&way->gid) ? 8 : 16, &index), 0);
-	assert_int_equal(addr_learn(core_addr(h->core), &way->peer, VLAN_NONE, way->peer_mac, true, h->now), 0);
+	if (!gid_is_multicast(&way->peer))
+		assert_int_equal(addr_learn(core_addr(h->core), &way->peer, VLAN_NONE, way->peer_mac, true, h->now), 0);
 	assert_int_equal(direct_session_open(h->core, &h->now, &attr, &h->ctx), 0);
 }
 
@@ -59,6 +68,15 @@ static void connect_qp(struct golden_host *h, const struct golden *g, const stru
 		assert_int_equal(uroce_ah_create(h->pd, &a.av, &h->ah), 0);
 }
 
+static void join_group(struct golden_host *h, const struct gid *group)
+{
+	struct uroce_gid g;
+	memcpy(g.raw, group->b, 16);
+	assert_int_equal(uroce_qp_attach_multicast(h->qp, &g), 0);
+	while (golden_host_pull(h)) /* reports of the membership */
+		;
+}
+
 void golden_host_open(struct golden_host *h, const struct golden *g, const struct golden_way *way, const struct golden_qp *qp)
 {
 	*h = (struct golden_host){ .now = START_NS, .start = START_NS };
@@ -68,6 +86,8 @@ void golden_host_open(struct golden_host *h, const struct golden *g, const struc
 	struct uroce_qp_init init = { .service = qp->service, .send_cq = h->cq, .recv_cq = h->cq, .cap = { GOLDEN_WRS, GOLDEN_WRS, 1, 1, 0 } };
 	assert_int_equal(uroce_qp_create(h->pd, &init, &h->qp), 0);
 	connect_qp(h, g, way, qp);
+	if (way->group)
+		join_group(h, way->group);
 }
 
 void golden_host_close(struct golden_host *h)

@@ -38,9 +38,10 @@ struct golden_way {
 	const uint8_t *mac, *peer_mac;
 	struct gid gid, peer;
 	uint32_t peer_qpn;
+	const struct gid *group; /* that it is in, or NULL */
 	uint8_t traffic_class, hop_limit;
 };
-/* Of who sent a packet; of who it was sent to, which knows no QPN of its peer's. */
+/* Of who sent a packet; of who it was sent to, which knows no QPN of its peer's. A member of a group that it was sent to is a neighbour of the sender's. */
 struct golden_way golden_way_of(const struct packet *own);
 struct golden_way golden_way_back(const struct packet *peers);
 
