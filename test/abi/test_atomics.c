@@ -15,7 +15,7 @@
 #include "gid.h"
 #include "uroce.h"
 
-enum { PAIRS = 3, CORES = 2, STEPS = 6000, DEPTH = 4 };
+enum { PAIRS = 3, CORES = 2, STEPS = 1500, DEPTH = 4 };
 #define ALL ((uint32_t)UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC)
 
 /* A core, its only client, and pairs of QPs; all of one thread. */

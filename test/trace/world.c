@@ -91,7 +91,7 @@ static void open_core(struct world *w, struct line *l)
 
 static void register_memory(struct world *w)
 {
-	static const uint32_t access[MR_COUNT] = { ACCESS_ALL | UROCE_ACCESS_MW_BIND, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ, ACCESS_ALL };
+	static const uint32_t access[MR_COUNT] = { ACCESS_ALL | UROCE_ACCESS_MW_BIND, UROCE_ACCESS_LOCAL_WRITE, UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_MW_BIND, ACCESS_ALL | UROCE_ACCESS_MW_BIND };
 	w->memory = aligned_alloc(4096, MEMORY_BYTES);
 	if (!w->memory)
 		abort();
