@@ -284,6 +284,7 @@ static void test_what_is_no_datagram_to_a_group(void **state)
 		enum drop drop;
 	} rows[] = {
 		{ { "10.0.0.9", "239.1.2.3", "x", 0xfffffe, QKEY, 1, VLAN_NONE, 0xffff, false }, DROP_IP_NOT_OURS },       /* another QP number */
+		{ { "10.0.0.9", "239.1.2.3", "x", 0x777777, QKEY, 1, VLAN_NONE, 0xffff, false }, DROP_IP_NOT_OURS },       /* of no QP */
 		{ { "10.0.0.9", "10.0.0.1", "x", QPN_MULTICAST, QKEY, 1, VLAN_NONE, 0xffff, false }, DROP_QP_RESERVED },     /* to a host */
 		{ { "10.0.0.9", "239.1.2.9", "x", QPN_MULTICAST, QKEY, 1, VLAN_NONE, 0xffff, false }, DROP_GROUP_UNKNOWN },  /* a group that nobody is in */
 		{ { "10.0.0.9", "239.129.2.3", "x", QPN_MULTICAST, QKEY, 1, VLAN_NONE, 0xffff, false }, DROP_GROUP_UNKNOWN }, /* with the same MAC address */
