@@ -9,6 +9,7 @@
 #include "reply.h"
 #include "req.h"
 #include "retry.h"
+#include "sq.h"
 
 /* AETH credit code to receive WQEs (IBA vol. 1, table 59); 31: not counted. */
 static const uint16_t credits_of[31] = {
@@ -59,7 +60,7 @@ static bool acknowledge(struct qp *q, struct psn end)
 		qp_wake(q);
 	}
 	if (has_retired)
-		req_free_slots(q);
+		sq_free_slots(q);
 	return is_whole;
 }
 
@@ -188,7 +189,7 @@ static void advance(struct qp *q, struct wr *w, bool ends_request)
 	if (psn_is_equal(next, wr_end(w))) {
 		qp_complete_send(q, inflight_retire(&q->flight), success);
 		local_on_retired(q);
-		req_free_slots(q);
+		sq_free_slots(q);
 	} else {
 		inflight_acked(&q->flight, next);
 	}

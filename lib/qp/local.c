@@ -7,6 +7,7 @@
 #include "local.h"
 
 #include "req.h"
+#include "sq.h"
 
 #define AT_ONCE 16u      /* carried out before others have their turn */
 #define WAITING_MAX 128u /* carried out, and waiting for their completion */
@@ -89,7 +90,7 @@ static bool run_one(struct qp *q, struct wr *w)
 	q->local.waiting++;
 	inflight_sent(f, 0);
 	local_retire(q);
-	req_free_slots(q);
+	sq_free_slots(q);
 	return true;
 }
 

@@ -11,6 +11,7 @@
 #include "req.h"
 #include "resp.h"
 #include "retry.h"
+#include "sq.h"
 #include "ud.h"
 
 /* ---- which transitions there are ---- */
@@ -239,7 +240,7 @@ static void enter_state(struct qp *q, uint32_t to, const struct modify_limits *l
 		return;
 	}
 	if (from == ABI_QP_SQE)
-		req_leave_send_error(q);
+		sq_leave_send_error(q);
 	q->state = (uint8_t)to;
 	if (from == to)
 		return;

@@ -15,6 +15,7 @@
 #include "req.h"
 #include "resp.h"
 #include "retry.h"
+#include "sq.h"
 #include "ud_ah.h"
 
 #define IN_A_ROW 8u
@@ -155,7 +156,7 @@ void qp_reset(struct qp *q)
 	/* what is posted is dropped without a completion (IBA vol. 1, 10.3.1.1) */
 	q->req.taken = atomic_load_explicit(&q->req.sq->client_index, memory_order_acquire);
 	q->req.retired = q->req.taken;
-	req_free_slots(q);
+	sq_free_slots(q);
 	if (q->rq.ring)
 		drop_receives(&q->rq);
 	inflight_init(&q->flight, psn_make(0));
@@ -203,7 +204,7 @@ void qp_complete_send(struct qp *q, struct wr *w, struct failure f)
 			c->byte_len = w->length;
 			cq_count(q->send_cq);
 		}
-		req_free_slots(q); /* before the phase: who has polled it may post one more */
+		sq_free_slots(q); /* before the phase: who has polled it may post one more */
 		if (c)
 			end_cqe(q, q->send_cq, c, f.status != 0);
 	}
@@ -260,7 +261,7 @@ static uint32_t flush_receives(struct qp *q, uint32_t most)
 /* ERR: everything posted, now and later, completes flushed: sends, then receives. SQE: sends. Later: those that were posted in SQE. */
 uint32_t qp_flush(struct qp *q)
 {
-	uint32_t n = req_flush(q, QP_FLUSH_PIECE);
+	uint32_t n = sq_flush(q, QP_FLUSH_PIECE);
 	if (q->state == ABI_QP_ERR)
 		n += flush_receives(q, QP_FLUSH_PIECE - n);
 	if (n == QP_FLUSH_PIECE)
@@ -334,7 +335,7 @@ void qp_fail_send(struct qp *q, struct failure f)
 	record_error(q, f, w ? w->wr_id : 0);
 	if (w) {
 		qp_complete_send(q, inflight_retire(&q->flight), f);
-		req_free_slots(q);
+		sq_free_slots(q);
 	}
 	if (q->service == SERVICE_RC)
 		qp_enter_error(q);

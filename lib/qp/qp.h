@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair. It belongs to one core. Its parts are written by their own files only: `flight` and `req` by req.c, `comp` by comp.c, `resp` by resp.c, `out` by reply.c,
+/* A queue pair. It belongs to one core. Its parts are written by their own files only: `flight` by req.c, `req` by sq.c and req.c, `comp` by comp.c, `resp` by resp.c, `out` by reply.c,
  * `retry` by retry.c, `rq` by recv.c, `ud` by ud_ah.c, `local` by local.c; the rest by qp.c and modify.c. They tell each other what happened (on_...). */
 #ifndef UROCE_QP_H
 #define UROCE_QP_H

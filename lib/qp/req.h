@@ -31,11 +31,5 @@ bool req_is_drained(const struct qp *q);
 void req_on_rd_atomic_changed(struct qp *q);
 /* A tail-loss probe is due. */
 void req_on_probe(struct qp *q);
-/* Gives the slots of retired WRs back to the program. */
-void req_free_slots(struct qp *q);
-/* SQE to RTS: what was posted until now is part of the error, and is flushed before anything is sent. */
-void req_leave_send_error(struct qp *q);
-/* ERR, SQE and what req_leave_send_error left: flushes all that was taken, and takes and flushes up to `most` of what is in the ring. Returns how many of those. */
-uint32_t req_flush(struct qp *q, uint32_t most);
 
 #endif

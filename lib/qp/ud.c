@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable datagrams: each WR is one packet to the AH that it names. Does not own the taking of WQEs (req.c) or of receive WQEs (recv.c), nor the AHs (ud_ah.c).
+/* Unreliable datagrams: each WR is one packet to the AH that it names. Does not own the taking of WQEs (sq.c) or of receive WQEs (recv.c), nor the AHs (ud_ah.c).
  * IBA vol. 1, 9.8.3 (requests and responses of UD), 9.6.1.3.6, 10.2.4 (Q_Key), 11.4.2.1 (the 40 bytes of GRH); annex A17.4.5 (for IPv4 they are 20 bytes of nothing and the IPv4 header).
  *
  * An AH that is being resolved is waited for, a second at most, and holds back what is posted after it: completions are in post order. One whose next hop does not answer is no error of this QP's, which may talk to many
