@@ -26,10 +26,10 @@ static void wait_for(struct step *s, struct plan_end *other, uint32_t step)
 		other->step[step].flags |= UROCE_SEND_SIGNALED;
 }
 
-/* What a step was before does not matter any more. */
+/* What a step was before does not matter any more, but that those behind it count on its fence. */
 static void become(struct step *s, enum uroce_opcode opcode, uint32_t opening)
 {
-	*s = (struct step){ .opcode = opcode, .flags = s->flags & UROCE_SEND_SIGNALED, .receive = NO_INDEX, .stray = NO_INDEX, .opening = opening, .after = NO_INDEX };
+	*s = (struct step){ .opcode = opcode, .flags = s->flags & (UROCE_SEND_SIGNALED | UROCE_SEND_FENCE), .receive = NO_INDEX, .stray = NO_INDEX, .opening = opening, .after = NO_INDEX };
 }
 
 static const enum uroce_opcode opening_opcodes[SLOT_KINDS] = { [SLOT_WINDOW_1] = UROCE_OP_BIND_MW, [SLOT_WINDOW_2] = UROCE_OP_BIND_MW, [SLOT_FAST_MR] = UROCE_OP_REG_MR };
