@@ -235,7 +235,8 @@ static bool has_its_messages(const struct end *e)
 
 bool check_is_done(const struct end *e)
 {
-	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped; /* then nobody says that it is drained */
+	/* then nobody says that it is drained */
+	bool is_failed = e->failed_step != NO_INDEX || e->has_failed_receive || e->is_stopped || (e->service == UROCE_RC && mistake_rows[e->peer->plan->mistake].is_fatal_to_peer);
 	if (e->is_gone)
 		return true;
 	if ((e->is_draining && !is_failed) || e->steps_done != e->plan->steps)
