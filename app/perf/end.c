@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endpoint_json.h"
+
 #define GUARD_BYTES 64u
 #define MEMORY_STREAM (1u << 20)   /* of the messages of a QP, when nobody looks at them: what a program's own buffers would be in the cache */
 #define MEMORY_VERIFY (128u << 20) /* of all QPs, when every byte is looked at */
@@ -180,30 +182,9 @@ void end_release(struct end *e)
 json_t *end_pack(struct end *e)
 {
 	json_t *list = json_array();
-	for (uint32_t i = 0; i < e->trial.qps; i++) {
-		const struct uroce_endpoint *p = &e->local[i];
-		char gid[33];
-		for (unsigned b = 0; b < 16; b++)
-			snprintf(gid + 2 * b, 3, "%02x", p->gid.raw[b]);
-		json_array_append_new(list, json_pack("[s, i, i, i, i]", gid, (int)p->qpn, (int)p->psn, (int)p->mtu, (int)p->rd_atomic));
-	}
+	for (uint32_t i = 0; i < e->trial.qps; i++)
+		json_array_append_new(list, endpoint_pack(&e->local[i]));
 	return json_pack("{s:I, s:I, s:o}", "addr", (json_int_t)(uintptr_t)(e->memory + e->in_offset), "rkey", (json_int_t)uroce_mr_rkey(e->mr), "qps", list);
-}
-
-static bool unpack_endpoint(json_t *item, struct uroce_endpoint *p)
-{
-	const char *gid;
-	int qpn, psn, mtu, rd_atomic;
-	if (json_unpack(item, "[s, i, i, i, i]", &gid, &qpn, &psn, &mtu, &rd_atomic) || strlen(gid) != 32)
-		return false;
-	for (unsigned b = 0; b < 16; b++)
-		if (sscanf(gid + 2 * b, "%2hhx", &p->gid.raw[b]) != 1)
-			return false;
-	p->qpn = (uint32_t)qpn;
-	p->psn = (uint32_t)psn;
-	p->mtu = (uint32_t)mtu;
-	p->rd_atomic = (uint32_t)rd_atomic;
-	return true;
 }
 
 static int connect_qp(struct end *e, uint32_t qp)
@@ -242,7 +223,7 @@ int end_connect(struct end *e, json_t *peer)
 	e->remote_addr = (uint64_t)addr;
 	e->remote_rkey = (uint32_t)rkey;
 	for (uint32_t i = 0; i < e->trial.qps; i++)
-		if (!unpack_endpoint(json_array_get(list, i), &e->remote[i]))
+		if (!endpoint_unpack(json_array_get(list, i), &e->remote[i]))
 			return end_fail(e, "the peer's QP %u makes no sense", i);
 	return end_join(e);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endpoint_json.h"
 #include "pattern.h"
 
 #define MEMORY_MAX (64u << 20) /* of an end's messages */
@@ -157,30 +158,9 @@ void end_close(struct end *e)
 json_t *end_pack(const struct end *e)
 {
 	json_t *list = json_array();
-	for (uint32_t i = 0; i < e->config.qps; i++) {
-		const struct uroce_endpoint *p = &e->lane[i].local;
-		char gid[33];
-		for (unsigned b = 0; b < 16; b++)
-			snprintf(gid + 2 * b, 3, "%02x", p->gid.raw[b]);
-		json_array_append_new(list, json_pack("[s, i, i, i, i]", gid, (int)p->qpn, (int)p->psn, (int)p->mtu, (int)p->rd_atomic));
-	}
+	for (uint32_t i = 0; i < e->config.qps; i++)
+		json_array_append_new(list, endpoint_pack(&e->lane[i].local));
 	return json_pack("{s:I, s:I, s:I, s:o}", "addr", (json_int_t)(uintptr_t)e->home[0].memory, "rkey", (json_int_t)uroce_mr_rkey(e->home[0].mr), "stride", (json_int_t)e->stride, "qps", list);
-}
-
-static bool unpack_endpoint(json_t *item, struct uroce_endpoint *p)
-{
-	const char *gid;
-	int qpn, psn, mtu, rd_atomic;
-	if (json_unpack(item, "[s, i, i, i, i]", &gid, &qpn, &psn, &mtu, &rd_atomic) || strlen(gid) != 32)
-		return false;
-	for (unsigned b = 0; b < 16; b++)
-		if (sscanf(gid + 2 * b, "%2hhx", &p->gid.raw[b]) != 1)
-			return false;
-	p->qpn = (uint32_t)qpn;
-	p->psn = (uint32_t)psn;
-	p->mtu = (uint32_t)mtu;
-	p->rd_atomic = (uint32_t)rd_atomic;
-	return true;
 }
 
 static int connect_lane(struct end *e, struct lane *l)
@@ -209,7 +189,7 @@ int end_connect(struct end *e, json_t *peer)
 	e->remote_rkey = (uint32_t)rkey;
 	for (uint32_t i = 0; i < e->config.qps; i++) {
 		struct lane *l = &e->lane[i];
-		if (!unpack_endpoint(json_array_get(list, i), &l->remote))
+		if (!endpoint_unpack(json_array_get(list, i), &l->remote))
 			return end_fail(e, "the peer's QP %u makes no sense", i);
 		l->remote_addr = (uint64_t)addr + i * e->lane_bytes;
 		int err = connect_lane(e, l);

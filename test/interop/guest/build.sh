@@ -21,8 +21,8 @@ modules="virtio_pci virtio_net virtio_console crc32_generic crc32_pclmul ib_core
 # There for modprobe.
 modules_more="nf_tables nft_numgen ifb act_mirred sch_ingress sch_netem cls_matchall cls_flower"
 # What of ours runs in it: source files that are one program each.
-ends=("$here/../peer.c" "$here/../peer_memory.c" "$here/../stack_verbs.c" "$top/app/perf/pattern.c")
-includes=(-I"$here/.." -I"$top/app/perf")
+ends=("$here/../peer.c" "$here/../peer_memory.c" "$here/../stack_verbs.c" "$top/app/common/pattern.c")
+includes=(-I"$here/.." -I"$top/app/common")
 
 apt-cache show "$meta" >/dev/null 2>&1 || apt-get update -qq
 kernel=$(apt-cache depends "$meta" | sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1)
@@ -31,7 +31,7 @@ kernel=$(apt-cache depends "$meta" | sed -n 's/^ *Depends: \(linux-image-[0-9].*
 	exit 1
 }
 version=${kernel#linux-image-}
-stamp=$({ cat "$0" "$here/init" "$here/agent.c" "$here"/../*.[ch] "$top"/app/perf/pattern.[ch]; echo "$kernel"; } | sha256sum)
+stamp=$({ cat "$0" "$here/init" "$here/agent.c" "$here"/../*.[ch] "$top"/app/common/pattern.[ch]; echo "$kernel"; } | sha256sum)
 [ "$(cat "$cache/stamp-$meta" 2>/dev/null)" != "$stamp" ] || exit 0
 
 fetch() {

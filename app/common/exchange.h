@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The conversation of the two ends of a measurement beside the measured traffic: one JSON object a line over a stream socket. Whoever waits for a line drives its engine meanwhile. */
-#ifndef PERF_EXCHANGE_H
-#define PERF_EXCHANGE_H
+#ifndef APP_EXCHANGE_H
+#define APP_EXCHANGE_H
 
 #include <jansson.h>
 #include <stdbool.h>

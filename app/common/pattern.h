@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that follow from the number of a message: what was not moved, moved twice, or put in the wrong place shows. */
-#ifndef PERF_PATTERN_H
-#define PERF_PATTERN_H
+#ifndef APP_PATTERN_H
+#define APP_PATTERN_H
 
 #include <stdint.h>
 
