@@ -154,9 +154,9 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 static void run_operation(struct client *c, const struct operation *op)
 {
 	const struct options *o = c->role->options;
-	unsigned sizes = op && op->is_atomic ? 1 : o->size_count;
+	unsigned sizes = op && op->size ? 1 : o->size_count;
 	for (unsigned i = 0; i < sizes && !c->is_alone; i++) {
-		uint64_t size = op && op->is_atomic ? 8 : o->sizes[i];
+		uint64_t size = op && op->size ? op->size : o->sizes[i];
 		if (op || size)
 			run_row(c, op, size);
 	}
@@ -167,7 +167,7 @@ static unsigned count_trials(const struct options *o)
 	unsigned rows = o->is_tcp ? o->size_count : 0;
 	for (unsigned i = 0; operation_at(i) && !o->is_tcp; i++)
 		if (o->ops & 1u << i)
-			rows += operation_at(i)->is_atomic ? 1 : o->size_count;
+			rows += operation_at(i)->size ? 1 : o->size_count;
 	return rows * (unsigned)__builtin_popcount(o->tests);
 }
 

@@ -17,8 +17,9 @@ static const struct operation operations[] = {
 	{ "write", UROCE_OP_WRITE, CONNECTED },
 	{ "write-imm", UROCE_OP_WRITE_WITH_IMM, CONNECTED, .takes_recv = true, .has_imm = true },
 	{ "read", UROCE_OP_READ, RC, .is_fetching = true },
-	{ "cas", UROCE_OP_COMPARE_SWAP, RC, .is_fetching = true, .is_atomic = true },
-	{ "fadd", UROCE_OP_FETCH_ADD, RC, .is_fetching = true, .is_atomic = true },
+	{ "cas", UROCE_OP_COMPARE_SWAP, RC, .is_fetching = true, .is_atomic = true, .size = 8 },
+	{ "fadd", UROCE_OP_FETCH_ADD, RC, .is_fetching = true, .is_atomic = true, .size = 8 },
+	{ "atomic-write", UROCE_OP_ATOMIC_WRITE, RC, .size = 8 },
 };
 static const char *const services[] = { [UROCE_RC] = "rc", [UROCE_UC] = "uc", [UROCE_UD] = "ud" };
 

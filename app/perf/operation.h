@@ -16,7 +16,8 @@ struct operation {
 	bool takes_recv; /* uses up a receive WR of the peer */
 	bool has_imm;
 	bool is_fetching; /* bytes come to the requester: READ and atomics */
-	bool is_atomic;   /* 8 bytes, whatever was asked */
+	bool is_atomic;   /* changes a word by its operands, and brings what was there */
+	uint32_t size;    /* bytes of a message, whatever was asked; 0: as asked */
 };
 
 enum test { TEST_STREAM, TEST_LATENCY, TEST_VERIFY, TESTS };

@@ -274,7 +274,7 @@ static const struct option_row {
 	{ "service", NEEDS_VALUE, take_service, "rc, uc or ud",
 		"reliable or unreliable connections, or datagrams (rc). How many messages of the latter two got lost is told, and the rates are of those that arrived; of WRITEs that only --verify sees" },
 	{ "srq", NO_VALUE, take_srq, "", "the QPs of an end share one receive queue" },
-	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd; or all", "operations (all that the service has)" },
+	{ "op", NEEDS_VALUE, take_op, "a list of send, send-imm, write, write-imm, read, cas, fadd, atomic-write; or all", "operations (all that the service has)" },
 	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, up to 64M", "bytes of a message (8,4K,64K,1M; ud: 8,64,1K)" },
 	{ "all", NO_VALUE, take_all, "", "all operations that the service has, 0 bytes to 64 MiB (ud: to 1K)" },
 	{ "test", NEEDS_VALUE, take_test, "a list of bandwidth, rate, latency, verify; or all", "what is done. Bandwidth and rate come from one stream; all: these and latency (all)" },

@@ -66,9 +66,9 @@ static void print_head(struct report *r)
 	r->has_head = true;
 	print_layout(r);
 	if (r->is_only_verify)
-		printf("%-10s %7s %9s %10s %8s  %s", "operation", "size", "messages", "bytes", "seconds", "data");
+		printf("%-12s %7s %9s %10s %8s  %s", "operation", "size", "messages", "bytes", "seconds", "data");
 	else
-		printf("%-10s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
+		printf("%-12s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
 			"verified");
 	printf(r->options->service ? "  %9s\n" : "\n", "lost");
 }
@@ -93,7 +93,7 @@ static void end_row(const struct report *r, const struct result *const results[T
 static void print_verified(const struct trial *t, const struct result *v)
 {
 	char size[24], bytes[24];
-	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
+	printf("%-12s %7s ", trial_name(t), format_size(t->size, size));
 	if (v)
 		printf("%9llu %10s %8.3f  right", (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds);
 	else
@@ -104,7 +104,7 @@ static void print_row(const struct trial *t, const struct result *const results[
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
 	char size[24];
-	printf("%-10s %7s ", trial_name(t), format_size(t->size, size));
+	printf("%-12s %7s ", trial_name(t), format_size(t->size, size));
 	if (s)
 		printf("%11.0f %8.3f ", (double)s->messages / s->seconds, (double)s->bytes * 8e-9 / s->seconds);
 	else

@@ -64,7 +64,7 @@ for r in rows:
 PYTHON
 }
 
-every=send,send-imm,write,write-imm,read,cas,fadd
+every=send,send-imm,write,write-imm,read,cas,fadd,atomic-write
 of_uc=send,send-imm,write,write-imm
 of_ud=send,send-imm
 

@@ -24,7 +24,7 @@ verified() {
 	python3 - "$1" <<'PYTHON'
 import json, sys
 rows = json.load(open(sys.argv[1]))
-assert {r['op'] for r in rows} == {'send', 'send-imm', 'write', 'write-imm', 'read', 'cas', 'fadd'}, rows
+assert {r['op'] for r in rows} == {'send', 'send-imm', 'write', 'write-imm', 'read', 'cas', 'fadd', 'atomic-write'}, rows
 for r in rows:
     assert r['errors'] == 0 and r['verified'] > 0 and r['msgs_per_s'] > 0, r
 PYTHON

@@ -46,7 +46,7 @@ static void test_defaults(void **state)
 	assert_int_equal(o.qps, 1);
 	assert_int_equal(o.depth, 128);
 	assert_int_equal(o.batch, 16);
-	assert_int_equal(__builtin_popcount(o.ops), 7);
+	assert_int_equal(__builtin_popcount(o.ops), 8);
 	assert_int_equal(o.size_count, 4);
 	assert_true(parse("--depth 40 --batch 16", &o));
 	assert_int_equal(o.depth, 32); /* a whole number of batches */
@@ -61,7 +61,7 @@ static void test_services(void **state)
 		unsigned sizes;
 		uint64_t largest;
 	} rows[] = {
-		{ "--service rc", UROCE_RC, 7, 4, 1 << 20 },
+		{ "--service rc", UROCE_RC, 8, 4, 1 << 20 },
 		{ "--service uc", UROCE_UC, 4, 4, 1 << 20 },
 		{ "--service ud", UROCE_UD, 2, 3, 1024 },
 		{ "--service ud --all", UROCE_UD, 2, 12, 1024 },
