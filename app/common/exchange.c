@@ -81,8 +81,7 @@ int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 	if (listener < 0 || bind(listener, list->ai_addr, list->ai_addrlen) || listen(listener, 1))
 		fprintf(stderr, "%s: cannot listen at %s: %s\n", program_invocation_short_name, at, strerror(errno));
 	else
-		while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) < 0 && errno == EINTR)
-			;
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC); /* EINTR: somebody wants this program to end */
 	freeaddrinfo(list);
 	if (listener >= 0)
 		close(listener);

@@ -123,6 +123,8 @@ static void serve(struct lab *lab, json_t *m)
 		answer_error(lab, "the peer wants what this version does not have");
 		return;
 	}
+	if (lab->flow) /* a client whose own end failed does not say stop */
+		driver_take_back(&lab->driver, lab->flow);
 	flow_free(lab->flow);
 	lab->flow = flow_new_half(&lab->station[0], &config, false);
 	if (!lab->flow) {
@@ -176,10 +178,11 @@ bool pair_look(struct lab *lab)
 		serve(lab, m);
 	} else if (lab->is_server && json_object_get(m, "stop")) {
 		end_service(lab);
-	} else if (!lab->is_server && error_of(m)) {
+	} else if (!lab->is_server && error_of(m) && error_of(m)[0]) {
 		fprintf(stderr, "at the peer: %s\n", error_of(m));
 		lab->failures++;
-		atomic_store_explicit(&lab->flow->is_stopping, true, memory_order_relaxed);
+		if (lab->flow)
+			atomic_store_explicit(&lab->flow->is_stopping, true, memory_order_relaxed);
 	}
 	json_decref(m);
 	return true;

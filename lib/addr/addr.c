@@ -151,7 +151,14 @@ int addr_group_leave(struct addr *a, const struct gid *group, uint64_t now_ns)
 	return a->config.mode == ADDR_SHARED ? 0 : membership_leave(groups_like(a, group), group, now_ns);
 }
 
-/* As whom a family's reports are sent, and where: IGMP by its first address (RFC 3376, 4.2.13), MLD by a link-local one (RFC 3810, 5.2.13); zero when there is none. */
+void addr_on_link_up(struct addr *a)
+{
+	membership_tell_again(&a->groups[0]);
+	membership_tell_again(&a->groups[1]);
+}
+
+/* As whom a family's reports are sent, and where: IGMP by its first address (RFC 3376, 4.2.13), MLD by a link-local one (RFC 3810, 5.2.13); a host without one among its GIDs has that of its MAC (RFC 4291, appendix A). Zero when
+ * the family has no address. */
 static struct gid choose_reporter(const struct addr *a, bool is_ip4, uint16_t *vlan)
 {
 	struct gid source = { { 0 } };
@@ -165,6 +172,10 @@ static struct gid choose_reporter(const struct addr *a, bool is_ip4, uint16_t *v
 		has_vlan = true;
 		if (is_ip4 || gid_is_link_local(&e->gid))
 			return e->gid;
+	}
+	if (!is_ip4 && has_vlan) {
+		const uint8_t *m = a->config.mac;
+		source = (struct gid){ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5] } };
 	}
 	return source;
 }

@@ -66,6 +66,8 @@ int addr_route_remove(struct addr *a, const struct gid *network, unsigned prefix
 int addr_group_join(struct addr *a, const struct gid *group, uint64_t now_ns);
 /* 0; -ENOENT. */
 int addr_group_leave(struct addr *a, const struct gid *group, uint64_t now_ns);
+/* The port's link is there again: its groups are told again. */
+void addr_on_link_up(struct addr *a);
 
 /* ---- Address handles ---- */
 enum ah_state {

@@ -134,6 +134,16 @@ static void tell_change(struct membership *m, struct membership_group *g, bool i
 	queue(m, g, false);
 }
 
+void membership_tell_again(struct membership *m)
+{
+	for (struct membership_group *g = m->groups; g; g = g->hh.next) {
+		if (!g->is_member || !is_reported(&g->gid))
+			continue;
+		g->changes = m->robustness;
+		queue(m, g, false);
+	}
+}
+
 int membership_join(struct membership *m, const struct gid *group, uint64_t now_ns)
 {
 	struct membership_group *g = find(m, group);

@@ -48,6 +48,8 @@ void membership_free(struct membership *m);
 int membership_join(struct membership *m, const struct gid *group, uint64_t now_ns);
 /* -ENOENT. */
 int membership_leave(struct membership *m, const struct gid *group, uint64_t now_ns);
+/* Tells all of them again, as if they had just been joined: what a link that was down has heard of them is forgotten there, or was never heard. */
+void membership_tell_again(struct membership *m);
 /* DROP_GROUP_IGNORED: of a group that we are not in. */
 enum drop membership_asked(struct membership *m, const struct group_query *q, uint64_t now_ns);
 static inline bool membership_has_tx(const struct membership *m)

@@ -113,7 +113,7 @@ static int refuse_flush(struct uroce_qp *qp, const struct uroce_send_wr *wr)
 {
 	if (wr->num_sge)
 		return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH with %u SGEs; it takes none", wr->wr_id, wr->num_sge);
-	if (wr->flush.len > qp->max_msg_bytes)
+	if (wr->flush.level == UROCE_FLUSH_RANGE && wr->flush.len > qp->max_msg_bytes)
 		return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH of %u bytes, the most is %" PRIu64, wr->wr_id, wr->flush.len,
 			qp->max_msg_bytes);
 	return refuse(qp, &qp->sq, "wr_id 0x%" PRIx64 ": FLUSH with placement 0x%x at level %u; it takes 1 to %u at level 0 or 1",
@@ -227,10 +227,11 @@ static bool build_atomic(const struct uroce_send_wr *wr, struct abi_send_wqe *wq
 static bool build_flush(const struct uroce_qp *qp, const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
 {
 	const struct uroce_flush *f = &wr->flush;
-	if (wr->num_sge || f->len > qp->max_msg_bytes || !f->placement || f->placement & ~(uint32_t)ABI_FLUSH_PLACEMENTS
-		|| (f->level != UROCE_FLUSH_RANGE && f->level != UROCE_FLUSH_MR))
+	bool is_range = f->level == UROCE_FLUSH_RANGE; /* else the length says nothing, and is sent as 0 */
+	if (wr->num_sge || (is_range && f->len > qp->max_msg_bytes) || !f->placement || f->placement & ~(uint32_t)ABI_FLUSH_PLACEMENTS
+		|| (!is_range && f->level != UROCE_FLUSH_MR))
 		return false;
-	wqe->flush = (struct abi_flush){ .len = f->len, .placement = (uint8_t)f->placement, .selectivity = (uint8_t)f->level };
+	wqe->flush = (struct abi_flush){ .len = is_range ? f->len : 0, .placement = (uint8_t)f->placement, .selectivity = (uint8_t)f->level };
 	return true;
 }
 

@@ -166,6 +166,8 @@ void core_set_port_up(struct core *c, uint64_t now_ns, bool is_up)
 	c->is_port_up = is_up;
 	log_write(c->config.log, LOG_INFO, "%s: the port is %s", c->config.name, is_up ? "active" : "down");
 	write_to_all(c, is_up ? ABI_EVENT_PORT_ACTIVE : ABI_EVENT_PORT_ERR);
+	if (is_up)
+		addr_on_link_up(c->env.addr);
 }
 
 void event_on_gids_changed(void *arg)

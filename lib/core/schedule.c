@@ -7,6 +7,7 @@
 
 #define TURN 16u          /* packets of one QP before the next of its group has its turn */
 #define STUCK 8u          /* QPs without a buffer, or with a long queue to flush, in one call */
+#define COPIES 256u       /* for members of groups, of one call: they are made before anything else is looked at */
 #define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
 
 static uint8_t *loop_buffer(struct core *c)
@@ -35,6 +36,7 @@ struct outlet {
 	unsigned n, used;
 	unsigned crossed; /* of those used, to other cores */
 	uint64_t bytes;   /* of the others */
+	unsigned copies;  /* for members of groups, which the next round makes */
 	unsigned stuck;   /* QPs that had to stop for want of a buffer, or with much left to do */
 };
 
@@ -70,7 +72,7 @@ static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
 {
 	if (way == TO_LOOP)
 		return loop_buffer(c);
-	if (way == TO_GROUP && !loop_buffer(c)) /* for the members here */
+	if (way == TO_GROUP && (o->copies >= COPIES || !loop_buffer(c))) /* for the members here */
 		return NULL;
 	return o->used < o->n ? o->frames[o->used].data : NULL;
 }
@@ -81,11 +83,14 @@ static void keep_looped(struct core *c, uint32_t len)
 }
 
 /* A datagram to a group, which is to leave by the wire: copies for the members here, and where other cores may have some, whoever sends it makes more. The way to say of it. */
-static int copy_to_members(struct core *c, const struct gid *group, const uint8_t *frame, uint32_t len)
+static int copy_to_members(struct core *c, struct outlet *o, struct qp_group *sender, const struct gid *group, const uint8_t *frame, uint32_t len)
 {
-	if (mcast_find(c, group)) {
+	const struct mcast_group *g = mcast_find(c, group);
+	if (g) {
 		memcpy(loop_buffer(c), frame, len);
 		keep_looped(c, len);
+		o->copies += g->n;
+		sender->credit -= (int32_t)(len * g->n); /* each copy costs this core what a frame does */
 	}
 	return mcast_other_cores(c, group) ? CORE_TO_GROUP : CORE_TO_WIRE;
 }
@@ -183,7 +188,7 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 		}
 		g->credit -= (int32_t)len;
 		if (__builtin_expect(way == TO_GROUP, 0))
-			way = copy_to_members(c, &ah->dgid, frame, len);
+			way = copy_to_members(c, o, g, &ah->dgid, frame, len);
 		sent(c, o, way, q, frame, len);
 	}
 	q->turn = 0;

@@ -86,7 +86,8 @@ void capture_end(struct capture *c)
 
 void capture_flush(struct capture *c)
 {
-	fflush(c->file);
+	if (fflush(c->file))
+		c->has_failed = true;
 }
 
 uint64_t capture_frames(const struct capture *c)

@@ -140,6 +140,7 @@ int engine_capture_stop(struct engine *e, uint64_t *frames)
 			continue;
 		}
 		*frames += capture_frames(c);
+		capture_flush(c);
 		if (capture_has_failed(c))
 			err = -EIO;
 		capture_close(c);

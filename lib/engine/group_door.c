@@ -84,8 +84,9 @@ static int join_on_socket(struct group_door *g, const struct gid *group)
 	unsigned family = !gid_is_ip4(group);
 	for (unsigned i = 0;; i++) {
 		int err = i < g->sockets[family] ? 0 : add_socket(g, family);
-		if (!err)
-			err = set_membership(g, g->joined[family][i], group, true);
+		if (err)
+			return err;
+		err = set_membership(g, g->joined[family][i], group, true);
 		if (err != -ENOBUFS && err != -ENOMEM)
 			return err;
 		if (i + 1 == SOCKETS_MAX)
@@ -149,6 +150,10 @@ static int apply_list(struct group_door *g)
 		err = rte_eth_promiscuous_enable(g->port->id);
 	if (!err)
 		log_write(g->log, LOG_INFO, "%s: the driver has no list of multicast addresses: it lets in more, and the rest is dropped here", g->port->text);
+	if (err == -ENOTSUP) { /* those drivers pass everything, as far as is known */
+		log_write(g->log, LOG_WARN, "%s: the driver has no say about multicast: what it lets in is what comes", g->port->text);
+		err = 0;
+	}
 	g->is_wide = !err;
 	return err;
 }

@@ -120,8 +120,10 @@ static int enter(struct multicast *m, const struct gid *group, uint16_t core)
 	if (!(e && e->cores) && m->groups == MULTICAST_GROUPS_MAX)
 		return -ENOSPC;
 	e = find_or_make(m, group);
-	if (!e)
+	if (!e) {
+		note_change(m); /* so that whoever settles next forgets what has been left */
 		return HASH_COUNT(m->entries) >= ENTRIES_MAX ? -ENOSPC : -ENOMEM;
+	}
 	if (!e->cores) {
 		m->groups++;
 		note_change(m);
@@ -162,13 +164,15 @@ void multicast_tell(struct multicast *m, struct addr *addr, uint64_t now_ns)
 	unsigned changes = atomic_load_explicit(&m->changes, memory_order_relaxed);
 	if (m->is_shared || changes == m->reported || pthread_mutex_trylock(&m->lock)) /* else with the next tick */
 		return;
-	m->reported = changes;
-	for (struct entry *e = m->entries; e; e = e->hh.next) {
-		if (e->cores && !e->is_reported)
-			e->is_reported = !addr_group_join(addr, &e->gid, now_ns);
-		else if (!e->cores && e->is_reported)
+	bool is_whole = true;
+	for (struct entry *e = m->entries; e; e = e->hh.next) /* first, since what joins may need their place */
+		if (!e->cores && e->is_reported)
 			e->is_reported = addr_group_leave(addr, &e->gid, now_ns) != 0;
-	}
+	for (struct entry *e = m->entries; e; e = e->hh.next)
+		if (e->cores && !e->is_reported)
+			is_whole &= e->is_reported = !addr_group_join(addr, &e->gid, now_ns);
+	if (is_whole) /* else once more with the next tick */
+		m->reported = changes;
 	pthread_mutex_unlock(&m->lock);
 }
 

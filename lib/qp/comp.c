@@ -105,7 +105,8 @@ static enum drop on_nak(struct qp *q, const struct packet *p)
 		return DROP_ACK_RESERVED;
 	bool is_whole = acknowledge(q, p->psn);
 	if (code) {
-		qp_fail_send(q, (struct failure){ fatal_naks[code].status, fatal_naks[code].cause });
+		/* what is refused is not the oldest when that waits for an answer: it was executed, and the answer is lost for ever */
+		qp_fail_send(q, (struct failure){ is_whole ? fatal_naks[code].status : (uint8_t)ABI_WC_RETRY_EXC_ERR, fatal_naks[code].cause });
 		return DROP_NONE;
 	}
 	if (retry_is_waiting(q)) /* rxe sends RNR NAK and then this for the same PSN: the wait stands */

@@ -77,6 +77,14 @@ void deliver_abandon(struct qp *q)
 	r->recv = NULL;
 }
 
+/* What a peer may invalidate is what it may have been given: an MR without remote rights has no R_Key. */
+static struct mr *find_ending(const struct qp *q, uint32_t rkey)
+{
+	const uint32_t remote = MEM_REMOTE_READ | MEM_REMOTE_WRITE | MEM_REMOTE_ATOMIC | MEM_FLUSH_GLOBAL;
+	struct mr *m = mw_find_invalidable(q->env->mrs, q->pd, &q->windows, rkey);
+	return m && (m->access & MEM_LKEY) && !(m->access & remote) ? NULL : m;
+}
+
 static enum verdict deliver_send(struct qp *q, const struct packet *p)
 {
 	struct resp *r = &q->resp;
@@ -90,7 +98,7 @@ static enum verdict deliver_send(struct qp *q, const struct packet *p)
 	if ((uint64_t)r->received + p->payload_len > r->recv->room)
 		return RECEIVE_TOO_SHORT;
 	struct mr *ending = NULL;
-	if ((p->op->flags & OPCODE_INVALIDATE) && !(ending = mw_find_invalidable(q->env->mrs, q->pd, &q->windows, p->invalidate_rkey)))
+	if ((p->op->flags & OPCODE_INVALIDATE) && !(ending = find_ending(q, p->invalidate_rkey)))
 		return INVALIDATE_REFUSED;
 	if (p->payload_len && sg_scatter(&r->sg, q->env->mrs, q->source->pd, p->payload, p->payload_len) != MEM_OK)
 		return RECEIVE_BAD_KEY;

@@ -97,7 +97,8 @@ static bool run_one(struct qp *q, struct wr *w)
 bool local_run(struct qp *q)
 {
 	q->local.has_more = false;
-	for (unsigned n = 0; n < AT_ONCE; n++) {
+	for (unsigned n = 0; n < AT_ONCE;) {
+		n += !q->flight.cursor->is_carried_out; /* those, at most WAITING_MAX after a loss, are only stepped over */
 		if (!run_one(q, q->flight.cursor) || !req_find_work(q))
 			return false;
 		if (!wr_kind_of(q->flight.cursor)->is_local)

@@ -212,7 +212,7 @@ static enum verdict execute_flush(struct qp *q, const struct packet *p)
 {
 	if (!p->feth.placement || p->feth.placement & ~FLUSH_PLACEMENTS || p->feth.selectivity >= FLUSH_SELECTIVITIES)
 		return FLUSH_UNKNOWN;
-	if (p->reth.len > MESSAGE_MAX_BYTES)
+	if (p->feth.selectivity == FLUSH_RANGE && p->reth.len > MESSAGE_MAX_BYTES)
 		return WRONG_LENGTH;
 	if (!is_flush_granted(q, p))
 		return REMOTE_ACCESS;

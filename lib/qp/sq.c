@@ -34,7 +34,7 @@ static const struct failure no_failure;
 
 static struct failure check_flush(const struct qp *q, const struct abi_send_wqe *w)
 {
-	if (w->num_sge || w->flush.len > q->req.max_bytes)
+	if (w->num_sge || (w->flush.selectivity == ABI_FLUSH_RANGE && w->flush.len > q->req.max_bytes))
 		return (struct failure){ ABI_WC_LOC_LEN_ERR, CAUSE_WQE_LENGTH };
 	if (!w->flush.placement || w->flush.placement & ~ABI_FLUSH_PLACEMENTS || w->flush.selectivity >= ABI_FLUSH_SELECTIVITIES)
 		return (struct failure){ ABI_WC_LOC_QP_OP_ERR, CAUSE_WQE_FLUSH };

@@ -100,6 +100,8 @@ static uint32_t decode_delay(uint32_t code, unsigned bits)
 static enum drop parse_igmp(struct group_query *q, const struct packet *p, uint32_t len)
 {
 	static const uint8_t any[4];
+	if (len > IGMP_LEN && len < IGMP3_QUERY_LEN) /* of no version (RFC 3376, 7.1) */
+		return DROP_GROUP_MALFORMED;
 	q->is_older = len < IGMP3_QUERY_LEN;
 	q->version = q->is_older ? 2 : 3;
 	q->max_delay_ms = 100 * (q->is_older ? p->bth[1] : decode_delay(p->bth[1], 4));
@@ -115,7 +117,7 @@ static enum drop parse_igmp(struct group_query *q, const struct packet *p, uint3
 static enum drop parse_mld(struct group_query *q, const struct packet *p, uint32_t len)
 {
 	uint32_t code = get_be16(p->bth + 4);
-	if (len < MLD_QUERY_LEN || p->bth[1])
+	if (len < MLD_QUERY_LEN || (len > MLD_QUERY_LEN && len < MLD2_QUERY_LEN) || p->bth[1]) /* or of no version (RFC 3810, 8.1) */
 		return DROP_GROUP_MALFORMED;
 	q->is_older = len < MLD2_QUERY_LEN;
 	q->version = q->is_older ? 1 : 2;

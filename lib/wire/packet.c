@@ -77,7 +77,7 @@ static inline enum drop parse_ip4(struct packet *p, const uint8_t *ip, uint32_t 
 	p->is_multicast = (ip[16] & 0xf0) == 0xe0;
 	if (get_be16(ip + 6) & IP4_FRAGMENT)
 		return DROP_IP_FRAGMENT;
-	if (is_bad_ip4_source(ip + 12))
+	if (is_bad_ip4_source(ip + 12) && (ip[9] != PROTOCOL_IGMP || ip[12])) /* a switch that queries may have no address (RFC 4541, 2.1.1) */
 		return DROP_IP_SOURCE;
 	if (ip[9] == PROTOCOL_UDP)
 		return parse_udp(p, ip + IP4_LEN, len - IP4_LEN);

@@ -148,7 +148,7 @@ uint32_t operations_largest_frame(const char *capture, bool is_tx)
 	const char *wanted = is_tx ? "tx" : "rx";
 	CHECK(!pcap_file_open(&f, capture));
 	while (pcap_file_next(&f, &frame))
-		if (frame.comment_len == 2 && !memcmp(frame.comment, wanted, 2) && frame.wire_len > largest)
+		if (frame.comment_len >= 2 && !memcmp(frame.comment, wanted, 2) && frame.wire_len > largest)
 			largest = frame.wire_len;
 	pcap_file_close(&f);
 	return largest;
