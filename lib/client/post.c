@@ -227,11 +227,11 @@ static bool build_atomic(const struct uroce_send_wr *wr, struct abi_send_wqe *wq
 static bool build_flush(const struct uroce_qp *qp, const struct uroce_send_wr *wr, struct abi_send_wqe *wqe)
 {
 	const struct uroce_flush *f = &wr->flush;
-	bool is_range = f->level == UROCE_FLUSH_RANGE; /* else the length says nothing, and is sent as 0 */
+	bool is_range = f->level == UROCE_FLUSH_RANGE; /* else the length says nothing */
 	if (wr->num_sge || (is_range && f->len > qp->max_msg_bytes) || !f->placement || f->placement & ~(uint32_t)ABI_FLUSH_PLACEMENTS
 		|| (!is_range && f->level != UROCE_FLUSH_MR))
 		return false;
-	wqe->flush = (struct abi_flush){ .len = is_range ? f->len : 0, .placement = (uint8_t)f->placement, .selectivity = (uint8_t)f->level };
+	wqe->flush = (struct abi_flush){ .len = f->len, .placement = (uint8_t)f->placement, .selectivity = (uint8_t)f->level };
 	return true;
 }
 
