@@ -140,6 +140,11 @@ void operations_renew(struct side *s)
 	CHECK(!uroce_qp_endpoint(s->qp, 0, &s->endpoint));
 }
 
+static bool has_word(const struct pcap_frame *f, const char *word)
+{
+	return memmem(f->comment, f->comment_len, word, strlen(word)) != NULL;
+}
+
 uint32_t operations_largest_frame(const char *capture, bool is_tx)
 {
 	struct pcap_file f;
@@ -148,7 +153,7 @@ uint32_t operations_largest_frame(const char *capture, bool is_tx)
 	const char *wanted = is_tx ? "tx" : "rx";
 	CHECK(!pcap_file_open(&f, capture));
 	while (pcap_file_next(&f, &frame))
-		if (frame.comment_len >= 2 && !memcmp(frame.comment, wanted, 2) && frame.wire_len > largest)
+		if (frame.comment_len >= 2 && !memcmp(frame.comment, wanted, 2) && !has_word(&frame, "dropped") && frame.wire_len > largest)
 			largest = frame.wire_len;
 	pcap_file_close(&f);
 	return largest;
