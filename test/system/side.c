@@ -52,6 +52,17 @@ int side_open_context(const char *device, struct uroce_context **ctx, struct eng
 	return 0;
 }
 
+void side_is_refused(const char *device, int err, const char *word)
+{
+	struct uroce_context *ctx;
+	struct engine *engine;
+	CHECK(side_open_context(device, &ctx, &engine) == err);
+	if (strstr(side_last_line(), word))
+		return;
+	printf("\"%s\" does not say \"%s\"\n", side_last_line(), word);
+	_exit(1);
+}
+
 void side_open(struct side *s, const char *device)
 {
 	memset(s, 0, sizeof(*s));

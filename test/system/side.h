@@ -49,6 +49,8 @@ struct side_card {
 /* Opens a device over a session of the engine; 0 or a negative errno. Log lines go to last_line as well as to standard error. */
 int side_open_context(const char *device, struct uroce_context **ctx, struct engine **engine);
 const char *side_last_line(void);
+/* Opening it fails with err, and the last line of the log says the word; else this process ends with 1. */
+void side_is_refused(const char *device, int err, const char *word);
 
 void side_open(struct side *s, const char *device);
 void side_connect(struct side *s, const struct side_card *remote, uint32_t path_mtu);

@@ -201,16 +201,10 @@ struct refusal {
 static void refuse(void *arg)
 {
 	const struct refusal *r = arg;
-	struct uroce_context *ctx;
-	struct engine *engine;
 	char device[256];
 	netns_enter(0);
 	snprintf(device, sizeof(device), "embedded:net_tap1,ip=10.4.0.1/24%s", r->keys);
-	CHECK(side_open_context(device, &ctx, &engine) == r->err);
-	if (!strstr(side_last_line(), r->word)) {
-		printf("\"%s\" does not say \"%s\"\n", side_last_line(), r->word);
-		_exit(1);
-	}
+	side_is_refused(device, r->err, r->word);
 }
 
 static void test_refused(void **state)
