@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frequency.h"
 #include "keys.h"
 #include "random.h"
 
@@ -53,26 +54,6 @@ static void test_bijection(void **state)
 	check_bijection(&p);
 	key_perm_init(&p, zeros); /* even a seed that nobody should use gives a bijection */
 	check_bijection(&p);
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* How often the most frequent number occurs. */
-static unsigned count_most_frequent(uint32_t *v, unsigned n)
-{
-	unsigned most = 0, run = 0;
-
-	qsort(v, n, sizeof(*v), compare);
-	for (unsigned i = 0; i < n; i++) {
-		run = i && v[i] == v[i - 1] ? run + 1 : 1;
-		most = run > most ? run : most;
-	}
-	return most;
 }
 
 /* Of 10^4 keys one after the other, no step from key to key (difference, difference in bits, difference of differences) occurs more

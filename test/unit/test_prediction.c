@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "direct_session.h"
+#include "frequency.h"
 #include "qpn.h"
 
 #define KEYS 10000u
@@ -125,24 +126,6 @@ static void check_spread(const uint32_t *v, unsigned n, unsigned bits)
 	unsigned in_part[64] = { 0 };
 	for (unsigned i = 0; i < n; i++)
 		assert_true(++in_part[v[i] >> (bits - 6)] < 2 * n / 64);
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-/* How often the most frequent one occurs; sorts them. */
-static unsigned count_most_frequent(uint32_t *v, unsigned n)
-{
-	unsigned most = 0, run = 0;
-	qsort(v, n, sizeof(*v), compare);
-	for (unsigned i = 0; i < n; i++) {
-		run = i && v[i] == v[i - 1] ? run + 1 : 1;
-		most = run > most ? run : most;
-	}
-	return most;
 }
 
 /* ---- one process ---- */
@@ -321,7 +304,7 @@ static void check_unrelated(const uint32_t *a, const uint32_t *b, unsigned bits)
 		both[i] = a[i];
 		both[EMITTED + i] = b[i];
 	}
-	qsort(both, 2 * EMITTED, sizeof(both[0]), compare);
+	qsort(both, 2 * EMITTED, sizeof(both[0]), frequency_compare);
 	for (unsigned i = 1; i < 2 * EMITTED; i++)
 		common += both[i] == both[i - 1];
 	assert_in_range(equal, 0, 3);
