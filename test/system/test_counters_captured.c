@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "counters.h"
 #include "engine_change.h"
 #include "packet.h"
 #include "pcap_file.h"
@@ -321,7 +322,7 @@ static void test_marked(void **state)
 
 static void test_corrupt(void **state)
 {
-	check((struct run){ { "corrupt:3%/seed:8", "corrupt:1%/seed:9" }, UROCE_OP_WRITE, 300, 8000, DEPTH, .met = met_corruption });
+	check((struct run){ { "corrupt:20%/seed:8", "corrupt:1%/seed:9" }, UROCE_OP_WRITE, 300, 8000, DEPTH, .met = met_corruption });
 }
 
 static void test_rnr(void **state)

@@ -166,7 +166,7 @@ static void test_inline(void **state)
 }
 
 /* A QP in ERR says why. */
-static void fail(void *arg)
+static void break_qp(void *arg)
 {
 	struct side a, b;
 	struct uroce_wc wc;
@@ -190,7 +190,7 @@ static void fail(void *arg)
 
 static void test_last_error(void **state)
 {
-	assert_int_equal(side_child(fail, NULL), 0);
+	assert_int_equal(side_child(break_qp, NULL), 0);
 }
 
 /* ---- many ---- */
@@ -228,7 +228,7 @@ static void watch_churn(void *arg)
 	pthread_t thread;
 	side_open(&a, "embedded:" SIDE0 ",cores=2");
 	side_open(&busy, "embedded:" SIDE0 ",cores=2");
-	side_open(&b, "embedded:" SIDE1);
+	side_open(&b, "embedded:" SIDE1 ",cores=2");
 	connect_sides(&a, &b);
 	work(&a, &b);
 	init.send_cq = init.recv_cq = a.cq;
@@ -329,7 +329,7 @@ static void is_shown(struct telemetry *t, const char *command, json_t *row)
 static void is_named(struct telemetry *t, const char *command, const char *names)
 {
 	json_t *shown = ask(t, command);
-	char *is = json_dumps(shown, JSON_COMPACT);
+	char *is = json_dumps(shown, JSON_COMPACT | JSON_ENCODE_ANY);
 	if (strcmp(is, names))
 		printf("%s shows %s, not %s\n", command, is, names);
 	CHECK(!strcmp(is, names));
