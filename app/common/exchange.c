@@ -3,10 +3,12 @@
 #include "exchange.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,32 @@
 
 #define LINE_MAX_BYTES (64u << 20)
 #define LOOK_EVERY 1024u   /* empty rounds of an engine between two looks at the socket */
-#define CONNECT_TRIES 50   /* of 100 ms */
+#define LOOK_MS 100        /* between two looks at whether a wait was interrupted */
+#define CONNECT_MS 5000    /* for so long a server is looked for */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool is_interrupted(const struct exchange *x)
+{
+	return x->is_interrupted && x->is_interrupted();
+}
+
+/* Whether to go on with a wait that has begun then. */
+static bool has_patience(const struct exchange *x, uint64_t since_ms)
+{
+	return !is_interrupted(x) && (!x->patience_s || now_ms() - since_ms < UINT64_C(1000) * x->patience_s);
+}
+
+/* A moment, or until the socket is ready. */
+static void wait_a_little(int fd, short events)
+{
+	poll(&(struct pollfd){ .fd = fd, .events = events }, 1, LOOK_MS);
+}
 
 /* HOST, HOST:PORT, PORT (is_server), [V6]:PORT. host is "" when there is none. */
 static bool split(const char *text, bool is_server, const char *usual_port, char host[256], char port[16])
@@ -66,8 +93,19 @@ static struct addrinfo *resolve(const char *text, bool is_server, const char *us
 void exchange_init(struct exchange *x, int fd)
 {
 	int on = 1;
-	*x = (struct exchange){ .fd = fd };
+	*x = (struct exchange){ .fd = fd, .is_interrupted = x->is_interrupted, .patience_s = x->patience_s };
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* refused by a pair inside the process, where it is not needed */
+}
+
+/* Somebody's connection; -1: interrupted. */
+static int take_client(const struct exchange *x, int listener)
+{
+	int fd = -1;
+	while (fd < 0 && !is_interrupted(x)) {
+		if (poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, LOOK_MS) > 0)
+			fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	}
+	return fd;
 }
 
 int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
@@ -81,7 +119,7 @@ int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 	if (listener < 0 || bind(listener, list->ai_addr, list->ai_addrlen) || listen(listener, 1))
 		fprintf(stderr, "%s: cannot listen at %s: %s\n", program_invocation_short_name, at, strerror(errno));
 	else
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC); /* EINTR: somebody wants this program to end */
+		fd = take_client(x, listener);
 	freeaddrinfo(list);
 	if (listener >= 0)
 		close(listener);
@@ -91,22 +129,33 @@ int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 	return 0;
 }
 
+/* A connection, or -1 and why not: nobody may answer for long. */
+static int dial(const struct exchange *x, const struct addrinfo *to, uint64_t end_ms, int *err)
+{
+	socklen_t len = sizeof(*err);
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*err = fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen) ? errno : 0;
+	while (*err == EINPROGRESS && now_ms() < end_ms && !is_interrupted(x))
+		if (poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, LOOK_MS) > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, err, &len))
+			*err = errno;
+	if (!*err && !fcntl(fd, F_SETFL, 0))
+		return fd;
+	if (*err == EINPROGRESS)
+		*err = ETIMEDOUT;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
 {
-	int err, fd = -1;
+	uint64_t end_ms = now_ms() + CONNECT_MS;
+	int err, fd;
 	struct addrinfo *list = resolve(to, false, usual_port, &err);
 	if (!list)
 		return -1;
-	for (int i = 0; i < CONNECT_TRIES; i++) {
-		fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && !connect(fd, list->ai_addr, list->ai_addrlen))
-			break;
-		err = errno;
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
-	}
+	while ((fd = dial(x, list, end_ms, &err)) < 0 && now_ms() < end_ms && !is_interrupted(x))
+		nanosleep(&(struct timespec){ 0, LOOK_MS * 1000000 }, NULL);
 	freeaddrinfo(list);
 	if (fd < 0) {
 		fprintf(stderr, "%s: nobody answers at %s: %s (expected: a server there, such as %s --listen)\n", program_invocation_short_name, to, strerror(err), program_invocation_short_name);
@@ -133,13 +182,14 @@ int exchange_send(struct exchange *x, json_t *message)
 		return -1;
 	size_t len = strlen(text), sent = 0;
 	text[len++] = '\n'; /* instead of the end */
-	while (sent < len) {
-		ssize_t n = send(x->fd, text + sent, len - sent, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
+	for (uint64_t since_ms = now_ms(); sent < len && has_patience(x, since_ms);) {
+		ssize_t n = send(x->fd, text + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n > 0)
+			sent += (size_t)n;
+		else if (n < 0 && errno == EAGAIN)
+			wait_a_little(x->fd, POLLOUT);
+		else if (!n || errno != EINTR)
 			break;
-		sent += (size_t)n;
 	}
 	free(text);
 	return sent == len ? 0 : -1;
@@ -187,12 +237,14 @@ json_t *exchange_read(struct exchange *x)
 	x->unread = NULL;
 	if (message)
 		return message;
-	while (!exchange_is_ready(x)) {
+	for (uint64_t since_ms = now_ms(); !exchange_is_ready(x);) {
 		int did = 0;
+		if (!has_patience(x, since_ms))
+			return NULL;
 		for (empty = 0; empty < LOOK_EVERY && did >= 0; empty += did == 0)
 			did = x->pump ? x->pump(x->arg) : -1;
 		if (did < 0)
-			poll(&(struct pollfd){ .fd = x->fd, .events = POLLIN }, 1, 100);
+			wait_a_little(x->fd, POLLIN);
 	}
 	char *end = x->have ? memchr(x->text, '\n', x->have) : NULL;
 	if (!end)

@@ -15,6 +15,9 @@ struct exchange {
 	json_t *unread; /* what exchange_read gives next; NULL: nothing */
 	int (*pump)(void *arg); /* called while waiting; how much it did, or negative: nothing to be driven, so that waiting may block */
 	void *arg;
+	/* Set before listen or connect, and kept by them: */
+	bool (*is_interrupted)(void); /* ends whatever waits, within a tenth of a second; NULL: nothing does */
+	unsigned patience_s;          /* for how long the peer may be silent, or not read; 0: for ever */
 };
 
 /* Server: waits at "[HOST:]PORT" for one client; "": at the usual port. Client: "HOST[:PORT]", tried for some seconds. 0, or -1 after a line on standard error. */
@@ -27,7 +30,7 @@ void exchange_close(struct exchange *x);
 
 /* Sends, and releases, a message. 0, or -1: the peer is gone. message may be NULL (no memory): -1. */
 int exchange_send(struct exchange *x, json_t *message);
-/* The next message, to be released by the caller; NULL: the peer is gone, or says what is no JSON. */
+/* The next message, to be released by the caller; NULL: the peer is gone (is_closed), was silent for too long, says what is no JSON, or the wait was interrupted. */
 json_t *exchange_read(struct exchange *x);
 /* Gives a message back (NULL: the peer is gone): the next exchange_read returns it. */
 void exchange_unread(struct exchange *x, json_t *message);
