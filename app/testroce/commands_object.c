@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that make, connect, show and destroy single objects: a program's control path, call by call. */
+/* Commands that make, connect, show and destroy single objects, all but memory's: a program's control path, call by call. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,50 +11,22 @@
 #include "objects.h"
 
 #define DEPTH 64u
-#define ANY_ACCESS (UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_MW_BIND)
+#define QKEY 0x11111111u /* of UD QPs, unless traffic of other programs is to be met */
 
 /* ---- made ---- */
-
-/* Puts an object that was made into its place and says its number; err: how it went. */
-static int put(struct lab *lab, enum object_kind kind, struct object *at, const struct object *made, int err)
-{
-	if (err)
-		return lab_fail("cannot make the %s: %s", objects_kind_name(kind), strerror(-err));
-	*at = *made;
-	at->is_there = true;
-	printf("%s %u\n", objects_kind_name(kind), objects_number(&lab->objects, kind, at));
-	return 0;
-}
 
 static int create_pd(struct lab *lab, const struct value *v, unsigned given)
 {
 	struct object *at = objects_place(&lab->objects, OBJECT_PD);
 	struct object o = { .port = (unsigned)v[0].number, .ctx = lab->station[v[0].number].ctx };
-	return at ? put(lab, OBJECT_PD, at, &o, uroce_pd_create(o.ctx, &o.pd)) : -ENOSPC;
-}
-
-static int create_mr(struct lab *lab, const struct value *v, unsigned given)
-{
-	struct object *pd = objects_get(&lab->objects, OBJECT_PD, v[0].number), *at = pd ? objects_place(&lab->objects, OBJECT_MR) : NULL;
-	void *memory;
-	if (!at)
-		return -ENOENT;
-	struct object o = { .port = pd->port, .ctx = pd->ctx, .of = (unsigned)v[0].number, .bytes = v[1].number };
-	int err = uroce_alloc(pd->ctx, o.bytes, &memory);
-	if (!err) {
-		o.memory = memory;
-		err = uroce_mr_register(pd->pd, memory, o.bytes, ANY_ACCESS, &o.mr);
-		if (err)
-			uroce_free(pd->ctx, memory);
-	}
-	return put(lab, OBJECT_MR, at, &o, err);
+	return at ? objects_put(&lab->objects, OBJECT_PD, at, &o, uroce_pd_create(o.ctx, &o.pd)) : -ENOSPC;
 }
 
 static int create_cq(struct lab *lab, const struct value *v, unsigned given)
 {
 	struct object *at = objects_place(&lab->objects, OBJECT_CQ);
 	struct object o = { .port = (unsigned)v[0].number, .ctx = lab->station[v[0].number].ctx };
-	return at ? put(lab, OBJECT_CQ, at, &o, uroce_cq_create(o.ctx, (uint32_t)v[1].number, NULL, NULL, &o.cq)) : -ENOSPC;
+	return at ? objects_put(&lab->objects, OBJECT_CQ, at, &o, uroce_cq_create(o.ctx, (uint32_t)v[1].number, NULL, NULL, &o.cq)) : -ENOSPC;
 }
 
 static int create_srq(struct lab *lab, const struct value *v, unsigned given)
@@ -64,16 +36,7 @@ static int create_srq(struct lab *lab, const struct value *v, unsigned given)
 	if (!at)
 		return -ENOENT;
 	struct object o = { .port = pd->port, .ctx = pd->ctx, .of = (unsigned)v[0].number };
-	return put(lab, OBJECT_SRQ, at, &o, uroce_srq_create(pd->pd, &init, &o.srq));
-}
-
-static int create_mw(struct lab *lab, const struct value *v, unsigned given)
-{
-	struct object *pd = objects_get(&lab->objects, OBJECT_PD, v[0].number), *at = pd ? objects_place(&lab->objects, OBJECT_MW) : NULL;
-	if (!at)
-		return -ENOENT;
-	struct object o = { .port = pd->port, .ctx = pd->ctx, .of = (unsigned)v[0].number };
-	return put(lab, OBJECT_MW, at, &o, uroce_mw_create(pd->pd, UROCE_MW_TYPE_1, &o.mw));
+	return objects_put(&lab->objects, OBJECT_SRQ, at, &o, uroce_srq_create(pd->pd, &init, &o.srq));
 }
 
 static int create_qp(struct lab *lab, const struct value *v, unsigned given)
@@ -88,17 +51,24 @@ static int create_qp(struct lab *lab, const struct value *v, unsigned given)
 	int err = uroce_qp_create(pd->pd, &init, &o.qp);
 	if (!err)
 		err = uroce_qp_endpoint(o.qp, gid, &o.local);
-	return put(lab, OBJECT_QP, at, &o, err);
+	return objects_put(&lab->objects, OBJECT_QP, at, &o, err);
+}
+
+static int create_ah(struct lab *lab, const struct value *v, unsigned given)
+{
+	struct object *pd = objects_get(&lab->objects, OBJECT_PD, v[0].number), *at = pd ? objects_place(&lab->objects, OBJECT_AH) : NULL;
+	struct uroce_av av = { .hop_limit = 0 };
+	if (!at || station_gid_index(&lab->station[pd->port], &av.sgid_index))
+		return -ENOENT;
+	struct object o = { .port = pd->port, .ctx = pd->ctx, .of = (unsigned)v[0].number };
+	memcpy(o.gid.raw, v[1].gid.b, sizeof(o.gid.raw));
+	av.dgid = o.gid;
+	return objects_put(&lab->objects, OBJECT_AH, at, &o, uroce_ah_create(pd->pd, &av, &o.ah));
 }
 
 static int destroy_pd(struct lab *lab, const struct value *v, unsigned given)
 {
 	return objects_destroy(&lab->objects, OBJECT_PD, v[0].number);
-}
-
-static int destroy_mr(struct lab *lab, const struct value *v, unsigned given)
-{
-	return objects_destroy(&lab->objects, OBJECT_MR, v[0].number);
 }
 
 static int destroy_cq(struct lab *lab, const struct value *v, unsigned given)
@@ -111,9 +81,9 @@ static int destroy_srq(struct lab *lab, const struct value *v, unsigned given)
 	return objects_destroy(&lab->objects, OBJECT_SRQ, v[0].number);
 }
 
-static int destroy_mw(struct lab *lab, const struct value *v, unsigned given)
+static int destroy_ah(struct lab *lab, const struct value *v, unsigned given)
 {
-	return objects_destroy(&lab->objects, OBJECT_MW, v[0].number);
+	return objects_destroy(&lab->objects, OBJECT_AH, v[0].number);
 }
 
 static int destroy_qp(struct lab *lab, const struct value *v, unsigned given)
@@ -125,7 +95,8 @@ static int destroy_qp(struct lab *lab, const struct value *v, unsigned given)
 
 static int connect_to(struct object *qp, const struct uroce_endpoint *remote)
 {
-	int err = uroce_qp_connect(qp->qp, &qp->local, remote, NULL, 0);
+	struct uroce_qp_attr attr = { .qkey = QKEY };
+	int err = uroce_qp_connect(qp->qp, &qp->local, remote, &attr, qp->service == UROCE_UD ? UROCE_QP_QKEY : 0);
 	return err ? lab_fail("cannot connect QP 0x%x: %s", uroce_qp_num(qp->qp), strerror(-err)) : 0;
 }
 
@@ -148,24 +119,77 @@ static int connect_qp(struct lab *lab, const struct value *v, unsigned given)
 	return connect_to(qp, &remote);
 }
 
-static int move_qp(struct lab *lab, const struct value *v, enum uroce_qp_state state)
+static int move_qp(struct lab *lab, const struct value *v, enum uroce_qp_state state, uint32_t more)
 {
 	struct object *qp = objects_get(&lab->objects, OBJECT_QP, v[0].number);
-	struct uroce_qp_attr attr = { .state = state };
+	struct uroce_qp_attr attr = { .state = state, .sqd_async_notify = true };
 	if (!qp)
 		return -ENOENT;
-	int err = uroce_qp_modify(qp->qp, &attr, UROCE_QP_STATE);
+	int err = uroce_qp_modify(qp->qp, &attr, UROCE_QP_STATE | more);
 	return err ? lab_fail("QP 0x%x does not go there: %s", uroce_qp_num(qp->qp), strerror(-err)) : 0;
 }
 
 static int reset_qp(struct lab *lab, const struct value *v, unsigned given)
 {
-	return move_qp(lab, v, UROCE_QP_RESET);
+	return move_qp(lab, v, UROCE_QP_RESET, 0);
 }
 
 static int break_qp(struct lab *lab, const struct value *v, unsigned given)
 {
-	return move_qp(lab, v, UROCE_QP_ERR);
+	return move_qp(lab, v, UROCE_QP_ERR, 0);
+}
+
+static int drain_qp(struct lab *lab, const struct value *v, unsigned given)
+{
+	return move_qp(lab, v, UROCE_QP_SQD, UROCE_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+static int resume_qp(struct lab *lab, const struct value *v, unsigned given)
+{
+	return move_qp(lab, v, UROCE_QP_RTS, 0);
+}
+
+static int open_qp(struct lab *lab, const struct value *v, unsigned given)
+{
+	struct object *qp = objects_get(&lab->objects, OBJECT_QP, v[0].number);
+	if (!qp)
+		return -ENOENT;
+	if (qp->service != UROCE_UD)
+		return lab_fail("qp %" PRIu64 " is of %s: expected one of UD; the others have a peer, and qp join or qp connect", v[0].number, name_service(qp->service));
+	return connect_to(qp, &qp->local);
+}
+
+/* ---- groups and limits ---- */
+
+static int change_group(struct lab *lab, const struct value *v, int (*change)(struct uroce_qp *qp, const struct uroce_gid *group))
+{
+	struct object *qp = objects_get(&lab->objects, OBJECT_QP, v[0].number);
+	struct uroce_gid group;
+	if (!qp)
+		return -ENOENT;
+	memcpy(group.raw, v[1].gid.b, sizeof(group.raw));
+	int err = change(qp->qp, &group);
+	return err == -EINVAL ? lab_fail("cannot do that with %s: expected a multicast group, such as 239.1.2.3, and a QP of UD (to be detached: one that is attached)", v[1].text)
+		: err         ? lab_fail("cannot do that with %s: %s", v[1].text, strerror(-err))
+			      : 0;
+}
+
+static int attach_qp(struct lab *lab, const struct value *v, unsigned given)
+{
+	return change_group(lab, v, uroce_qp_attach_multicast);
+}
+
+static int detach_qp(struct lab *lab, const struct value *v, unsigned given)
+{
+	return change_group(lab, v, uroce_qp_detach_multicast);
+}
+
+static int limit_srq(struct lab *lab, const struct value *v, unsigned given)
+{
+	struct object *srq = objects_get(&lab->objects, OBJECT_SRQ, v[0].number);
+	struct uroce_srq_attr attr = { .limit = (uint32_t)v[1].number };
+	int err = srq ? uroce_srq_modify(srq->srq, &attr, UROCE_SRQ_LIMIT) : -ENOENT;
+	return srq && err ? lab_fail("no such limit: expected at most the WRs that the SRQ holds (%s)", strerror(-err)) : err;
 }
 
 /* ---- shown ---- */
@@ -173,11 +197,6 @@ static int break_qp(struct lab *lab, const struct value *v, unsigned given)
 static void show_pd(unsigned i, const struct object *o)
 {
 	printf("pd %u: port %u\n", i, o->port);
-}
-
-static void show_mr(unsigned i, const struct object *o)
-{
-	printf("mr %u: port %u, pd %u, %zu bytes at 0x%" PRIxPTR ", lkey 0x%x, rkey 0x%x\n", i, o->port, o->of, o->bytes, (uintptr_t)o->memory, uroce_mr_lkey(o->mr), uroce_mr_rkey(o->mr));
 }
 
 static void show_cq(unsigned i, const struct object *o)
@@ -192,9 +211,12 @@ static void show_srq(unsigned i, const struct object *o)
 		printf("srq %u: port %u, pd %u, WRs %u, limit %u\n", i, o->port, o->of, a.max_wr, a.limit);
 }
 
-static void show_mw(unsigned i, const struct object *o)
+static void show_ah(unsigned i, const struct object *o)
 {
-	printf("mw %u: port %u, pd %u, rkey 0x%x\n", i, o->port, o->of, uroce_mw_rkey(o->mw));
+	struct gid gid;
+	char text[GID_TEXT_MAX];
+	memcpy(gid.b, o->gid.raw, sizeof(gid.b));
+	printf("ah %u: port %u, pd %u, to %s\n", i, o->port, o->of, gid_format(&gid, text));
 }
 
 static void show_qp(unsigned i, const struct object *o)
@@ -211,51 +233,29 @@ static void show_qp(unsigned i, const struct object *o)
 		printf("      %s\n", why);
 }
 
-static int show_all(struct lab *lab, enum object_kind kind, void (*show)(unsigned i, const struct object *o), unsigned given, const struct value *v)
-{
-	unsigned n = 0;
-	if (given) {
-		struct object *o = objects_get(&lab->objects, kind, v[0].number);
-		if (o)
-			show((unsigned)v[0].number, o);
-		return o ? 0 : -ENOENT;
-	}
-	for (unsigned i = 0; i < OBJECTS_MAX; i++)
-		if (lab->objects.v[kind][i].is_there && ++n)
-			show(i, &lab->objects.v[kind][i]);
-	if (!n)
-		printf("no %s\n", objects_kind_name(kind));
-	return 0;
-}
-
 static int show_pds(struct lab *lab, const struct value *v, unsigned given)
 {
-	return show_all(lab, OBJECT_PD, show_pd, given, v);
-}
-
-static int show_mrs(struct lab *lab, const struct value *v, unsigned given)
-{
-	return show_all(lab, OBJECT_MR, show_mr, given, v);
+	return objects_show(&lab->objects, OBJECT_PD, show_pd, given ? &v[0].number : NULL);
 }
 
 static int show_cqs(struct lab *lab, const struct value *v, unsigned given)
 {
-	return show_all(lab, OBJECT_CQ, show_cq, given, v);
+	return objects_show(&lab->objects, OBJECT_CQ, show_cq, given ? &v[0].number : NULL);
 }
 
 static int show_srqs(struct lab *lab, const struct value *v, unsigned given)
 {
-	return show_all(lab, OBJECT_SRQ, show_srq, given, v);
+	return objects_show(&lab->objects, OBJECT_SRQ, show_srq, given ? &v[0].number : NULL);
 }
 
-static int show_mws(struct lab *lab, const struct value *v, unsigned given)
+static int show_ahs(struct lab *lab, const struct value *v, unsigned given)
 {
-	return show_all(lab, OBJECT_MW, show_mw, given, v);
+	return objects_show(&lab->objects, OBJECT_AH, show_ah, given ? &v[0].number : NULL);
 }
 
 static int show_qps(struct lab *lab, const struct value *v, unsigned given)
 {
-	return show_all(lab, OBJECT_QP, show_qp, given, v);
+	return objects_show(&lab->objects, OBJECT_QP, show_qp, given ? &v[0].number : NULL);
 }
 
 static int show_qp_counters(struct lab *lab, const struct value *v, unsigned given)
@@ -274,30 +274,32 @@ static int show_qp_counters(struct lab *lab, const struct value *v, unsigned giv
 const struct command commands_object[] = {
 	{ "pd create <port>", create_pd, "a protection domain" },
 	{ "pd destroy <pd>", destroy_pd, "" },
-	{ "mr create <pd> <bytes>", create_mr, "memory, registered with every right" },
-	{ "mr destroy <mr>", destroy_mr, "" },
 	{ "cq create <port> <count>", create_cq, "a completion queue of so many CQEs" },
 	{ "cq destroy <cq>", destroy_cq, "" },
 	{ "srq create <pd> <count>", create_srq, "a shared receive queue of so many WRs" },
+	{ "srq limit <srq> <number>", limit_srq, "an event when fewer receives are left; 0: none" },
 	{ "srq destroy <srq>", destroy_srq, "" },
-	{ "mw create <pd>", create_mw, "a memory window of type 1, bound to nothing" },
-	{ "mw destroy <mw>", destroy_mw, "" },
+	{ "ah create <pd> <address>", create_ah, "the way to a host, or to a multicast group" },
+	{ "ah destroy <ah>", destroy_ah, "" },
 	{ "qp create <pd> <cq> <service> [<srq>]", create_qp, "a queue pair; show qp says what a peer must know" },
 	{ "qp join <qp> <qp>", join_qps, "connect two of ours" },
-	{ "qp connect <qp> <address> <number> <number>", connect_qp, "connect to a peer's address, QPN and first PSN" },
+	{ "qp connect <qp> <address> <qpn> <psn>", connect_qp, "connect to a peer's" },
+	{ "qp open <qp>", open_qp, "UD, which has no peer: to RTS, with the Q_Key 0x11111111" },
+	{ "qp attach <qp> <address>", attach_qp, "UD: datagrams to a multicast group come to it" },
+	{ "qp detach <qp> <address>", detach_qp, "and no more" },
+	{ "qp drain <qp>", drain_qp, "to SQD: what was begun ends, and an event says when" },
+	{ "qp resume <qp>", resume_qp, "from SQD or SQE to RTS" },
 	{ "qp reset <qp>", reset_qp, "to RESET" },
 	{ "qp error <qp>", break_qp, "to ERR: what is posted is flushed" },
 	{ "qp destroy <qp>", destroy_qp, "" },
 	{ "show pd all", show_pds, "" },
 	{ "show pd [<pd>]", show_pds, "" },
-	{ "show mr all", show_mrs, "" },
-	{ "show mr [<mr>]", show_mrs, "with address and rkey" },
 	{ "show cq all", show_cqs, "" },
 	{ "show cq [<cq>]", show_cqs, "" },
 	{ "show srq all", show_srqs, "" },
 	{ "show srq [<srq>]", show_srqs, "" },
-	{ "show mw all", show_mws, "" },
-	{ "show mw [<mw>]", show_mws, "with its rkey" },
+	{ "show ah all", show_ahs, "" },
+	{ "show ah [<ah>]", show_ahs, "" },
 	{ "show qp all", show_qps, "" },
 	{ "show qp [<qp>]", show_qps, "with address, QPN, PSN, and why it is in ERR" },
 	{ "show qp counters <qp>", show_qp_counters, "what it has counted" },

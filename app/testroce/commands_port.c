@@ -230,6 +230,20 @@ static int clear_counters(struct lab *lab, const struct value *v, unsigned given
 	return each_port(lab, v, given, clear_port);
 }
 
+static int show_events(struct lab *lab, const struct value *v, unsigned given)
+{
+	events_look(lab, true); /* those that nobody has been told of yet */
+	events_print(&lab->events);
+	return 0;
+}
+
+static int clear_events(struct lab *lab, const struct value *v, unsigned given)
+{
+	events_look(lab, true);
+	events_clear(&lab->events);
+	return 0;
+}
+
 static int print_cores(struct lab *lab, struct station *s)
 {
 	struct engine_look l;
@@ -260,6 +274,9 @@ const struct command commands_port[] = {
 	{ "show drops [<port>]", show_drops, "why packets were not accepted" },
 	{ "show cores all", show_cores, "" },
 	{ "show cores [<port>]", show_cores, "what the engine's cores do" },
+	{ "show event all", show_events, "" },
+	{ "show event", show_events, "what happened to ports and objects outside of any WR" },
+	{ "clear event", clear_events, "forget those" },
 	{ "clear counters all", clear_counters, "" },
 	{ "clear counters [<port>]", clear_counters, "count from now on" },
 	{ "gid add <port> <network>", add_gid, "a further address" },

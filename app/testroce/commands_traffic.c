@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands about the traffic, and about the program itself. */
+/* Commands about the traffic: what the next one is, and that which runs. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "commands.h"
 #include "lab.h"
-#include "lesson.h"
 #include "pair.h"
-#include "prompt.h"
 
-static bool is_running(const struct lab *lab)
+bool traffic_is_running(const struct lab *lab)
 {
 	return lab->flow && atomic_load_explicit(&lab->driver.flow, memory_order_acquire) == lab->flow;
 }
@@ -68,7 +66,7 @@ static int set_period(struct lab *lab, const struct value *v, unsigned given)
 
 int traffic_start(struct lab *lab, const struct value *v, unsigned given)
 {
-	if (is_running(lab))
+	if (traffic_is_running(lab))
 		return lab_fail("mode %s runs: expected stop before the next start", lab->flow->end[0].mode->name);
 	if (lab->peer.fd < 0 && lab->is_paired)
 		return lab_fail("the peer is gone: expected a testroce that listens (restart both)");
@@ -85,7 +83,7 @@ int traffic_start(struct lab *lab, const struct value *v, unsigned given)
 
 int traffic_stop(struct lab *lab, const struct value *v, unsigned given)
 {
-	if (!is_running(lab) && !(lab->flow && !lab->flow->is_said && lab->flow->state == FLOW_FAILED))
+	if (!traffic_is_running(lab) && !(lab->flow && !lab->flow->is_said && lab->flow->state == FLOW_FAILED))
 		return lab_fail("nothing runs: expected start before stop");
 	driver_take_back(&lab->driver, lab->flow);
 	flow_print(lab->flow);
@@ -124,40 +122,7 @@ static int show_modes(struct lab *lab, const struct value *v, unsigned given)
 	return 0;
 }
 
-/* ---- the program ---- */
-
-static int help(struct lab *lab, const struct value *v, unsigned given)
-{
-	if (grammar_help(lab->grammar, given ? v->text : NULL))
-		return 0;
-	return lab_fail("\"%s\": expected the first word of a command; help alone lists them all", v->text);
-}
-
-static int wait_seconds(struct lab *lab, const struct value *v, unsigned given)
-{
-	prompt_wait(lab, (double)v->number / 1000, false);
-	return 0;
-}
-
-static int load(struct lab *lab, const struct value *v, unsigned given)
-{
-	return prompt_run_file(lab, v->text);
-}
-
-static int quit(struct lab *lab, const struct value *v, unsigned given)
-{
-	lab->is_quitting = true;
-	return 0;
-}
-
-static int lesson(struct lab *lab, const struct value *v, unsigned given)
-{
-	return lesson_run(lab->is_interactive);
-}
-
 const struct command commands_traffic[] = {
-	{ "help [<word>]", help, "this list, or the commands that begin with a word" },
-	{ "lesson", lesson, "the life of a SEND step by step, then WRITE, READ, and a socket beside it" },
 	{ "set fwd <mode>", set_mode, "what start does; show modes explains them" },
 	{ "set size <bytes>", set_size, "bytes of a message" },
 	{ "set depth <count>", set_depth, "messages outstanding on a QP" },
@@ -171,8 +136,5 @@ const struct command commands_traffic[] = {
 	{ "show fwd", show_traffic, "the traffic that runs, or ran last" },
 	{ "show config", show_config, "what the next start takes" },
 	{ "show modes", show_modes, "the traffic modes" },
-	{ "wait <seconds>", wait_seconds, "for scripts" },
-	{ "load <file>", load, "carry out the commands of a file" },
-	{ "quit", quit, "end" },
 	{ .pattern = NULL },
 };

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "flow.h"
+#include "interrupt.h"
 #include "station.h"
 
 #define LAZY_AFTER 2000u  /* empty rounds without traffic */
@@ -82,6 +83,9 @@ void driver_give(struct driver *d, struct flow *f)
 void driver_take_back(struct driver *d, struct flow *f)
 {
 	atomic_store_explicit(&f->is_stopping, true, memory_order_relaxed);
-	while (atomic_load_explicit(&d->flow, memory_order_acquire) == f)
+	while (atomic_load_explicit(&d->flow, memory_order_acquire) == f) {
+		if (interrupt_is_there())
+			atomic_store_explicit(&f->is_abandoned, true, memory_order_relaxed);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	}
 }

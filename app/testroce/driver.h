@@ -24,7 +24,7 @@ int driver_start(struct driver *d, const struct station *station, unsigned stati
 void driver_stop(struct driver *d);
 /* The flow runs from now on. None does. */
 void driver_give(struct driver *d, struct flow *f);
-/* Ends it and waits until it is over. */
+/* Ends it and waits until it is over; a signal makes an end of what is still on its way. */
 void driver_take_back(struct driver *d, struct flow *f);
 
 #endif

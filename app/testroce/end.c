@@ -12,7 +12,6 @@
 #include "pattern.h"
 
 #define MEMORY_MAX (64u << 20) /* of an end's messages */
-#define ANY_ACCESS (UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC)
 #define MAX_SGE 2u
 
 int end_fail(struct end *e, const char *format, ...)
@@ -72,7 +71,7 @@ static int make_home(struct end *e, struct home *h, uint32_t lanes)
 		return end_fail(e, "cannot make the objects of mode %s: %s", e->mode->name, strerror(-err));
 	h->memory = memory;
 	memset(memory, PATTERN_GUARD, e->lane_bytes * lanes);
-	err = uroce_mr_register(h->pd, memory, e->lane_bytes * lanes, ANY_ACCESS, &h->mr);
+	err = uroce_mr_register(h->pd, memory, e->lane_bytes * lanes, station_access(e->station), &h->mr);
 	if (!err && e->mode->has_srq && !e->is_client)
 		err = uroce_srq_create(h->pd, &srq, &h->srq);
 	return err ? end_fail(e, "cannot register %llu bytes: %s", (unsigned long long)e->lane_bytes * lanes, strerror(-err)) : 0;
@@ -143,6 +142,8 @@ void end_close(struct end *e)
 	for (uint32_t i = 0; e->lane && i < e->config.qps; i++) {
 		uroce_qp_destroy(e->lane[i].qp);
 		uroce_ah_destroy(e->lane[i].ah);
+		if (e->role->end && e->lane[i].state)
+			e->role->end(&e->lane[i]);
 		free(e->lane[i].state);
 	}
 	for (uint32_t i = 0; e->home && i < e->homes; i++)
@@ -160,7 +161,17 @@ json_t *end_pack(const struct end *e)
 	json_t *list = json_array();
 	for (uint32_t i = 0; i < e->config.qps; i++)
 		json_array_append_new(list, endpoint_pack(&e->lane[i].local));
-	return json_pack("{s:I, s:I, s:I, s:o}", "addr", (json_int_t)(uintptr_t)e->home[0].memory, "rkey", (json_int_t)uroce_mr_rkey(e->home[0].mr), "stride", (json_int_t)e->stride, "qps", list);
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "caps", (json_int_t)e->station->attr.caps, "addr", (json_int_t)(uintptr_t)e->home[0].memory, "rkey", (json_int_t)uroce_mr_rkey(e->home[0].mr), "stride", (json_int_t)e->stride, "qps", list);
+}
+
+/* Of the traffic: of the family that the ends have, and another one for each seed. */
+static struct uroce_gid find_group(const struct end *e, const struct lane *l)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	uint8_t high = (uint8_t)(e->config.seed >> 8), low = (uint8_t)e->config.seed;
+	if (!memcmp(l->remote.gid.raw, mapped, sizeof(mapped)))
+		return (struct uroce_gid){ .raw = { [10] = 0xff, [11] = 0xff, [12] = 239, [13] = 192, [14] = high, [15] = low } };
+	return (struct uroce_gid){ .raw = { [0] = 0xff, [1] = 0x15, [14] = high, [15] = low } };
 }
 
 static int connect_lane(struct end *e, struct lane *l)
@@ -175,17 +186,20 @@ static int connect_lane(struct end *e, struct lane *l)
 	int err = uroce_qp_connect(l->qp, &l->local, &l->remote, &attr, mask);
 	if (err || e->mode->service != UROCE_UD)
 		return err;
-	struct uroce_av av = { .dgid = l->remote.gid };
+	struct uroce_av av = { .dgid = e->mode->is_multicast ? find_group(e, l) : l->remote.gid };
 	err = station_gid_index(e->station, &av.sgid_index);
+	if (!err && e->mode->is_multicast && !e->is_client)
+		err = uroce_qp_attach_multicast(l->qp, &av.dgid);
 	return err ? err : uroce_ah_create(l->home->pd, &av, &l->ah);
 }
 
 int end_connect(struct end *e, json_t *peer)
 {
-	json_int_t addr, rkey, stride;
+	json_int_t caps, addr, rkey, stride;
 	json_t *list;
-	if (json_unpack(peer, "{s:I, s:I, s:I, s:o}", "addr", &addr, "rkey", &rkey, "stride", &stride, "qps", &list) || json_array_size(list) != e->config.qps || (uint64_t)stride != e->stride)
+	if (json_unpack(peer, "{s:I, s:I, s:I, s:I, s:o}", "caps", &caps, "addr", &addr, "rkey", &rkey, "stride", &stride, "qps", &list) || json_array_size(list) != e->config.qps || (uint64_t)stride != e->stride)
 		return end_fail(e, "the peer's QPs make no sense");
+	e->caps = e->station->attr.caps & (uint32_t)caps;
 	e->remote_rkey = (uint32_t)rkey;
 	for (uint32_t i = 0; i < e->config.qps; i++) {
 		struct lane *l = &e->lane[i];

@@ -69,6 +69,7 @@ struct end {
 	uint32_t slots_out, slots_in; /* of a lane; more of the latter than receives */
 	uint64_t stride, lane_bytes;
 	uint32_t remote_rkey;
+	uint32_t caps;           /* enum uroce_device_cap: what both ends have */
 	_Atomic uint64_t tally[TALLIES];
 	char error[640];         /* why it failed, "" if it did not */
 };

@@ -6,7 +6,8 @@
 #include "end.h"
 #include "pattern.h"
 
-#define BURST 16u
+#define BURST 16
+#define MOST 512 /* WCs of a CQ in one step */
 #define RECEIVE (UINT64_C(1) << 63)
 
 static uint64_t make_id(const struct lane *l, uint32_t slot)
@@ -18,8 +19,9 @@ int end_send(struct end *e, struct lane *l, uint32_t slot, struct uroce_send_wr 
 {
 	wr->wr_id = make_id(l, slot);
 	wr->flags |= UROCE_SEND_SIGNALED;
-	wr->ah = l->ah;
-	wr->remote_qpn = l->remote.qpn;
+	if (l->ah) /* in a union with what a bind needs */
+		wr->ah = l->ah;
+	wr->remote_qpn = e->mode->is_multicast ? UROCE_QPN_MULTICAST : l->remote.qpn;
 	wr->remote_qkey = END_QKEY;
 	int posted = uroce_post_send(l->qp, wr, 1);
 	return posted == 1 ? 0 : end_fail(e, "QP 0x%x took no WR: %s", uroce_qp_num(l->qp), strerror(-posted));
@@ -129,17 +131,28 @@ static int take(struct end *e, const struct uroce_wc *wc)
 	return hook ? hook(e, l, (uint32_t)wc->wr_id, wc) : 0;
 }
 
-int end_step(struct end *e, bool is_wanted)
+/* What is in a CQ, though not for ever: services that lose need their receives back before the next ones come. */
+static int take_all(struct end *e, struct uroce_cq *cq)
 {
 	struct uroce_wc wc[BURST];
-	int all = 0;
-	for (uint32_t h = 0; h < e->homes; h++) {
-		int n = uroce_cq_poll(e->home[h].cq, wc, BURST);
-		if (n < 0)
-			return end_fail(e, "CQ: %s", strerror(-n));
+	int all = 0, n;
+	do {
+		n = uroce_cq_poll(cq, wc, BURST);
 		for (int i = 0; i < n; i++)
 			if (take(e, &wc[i]))
 				return -EIO;
+		all += n > 0 ? n : 0;
+	} while (n == BURST && all < MOST);
+	return n < 0 ? end_fail(e, "CQ: %s", strerror(-n)) : all;
+}
+
+int end_step(struct end *e, bool is_wanted)
+{
+	int all = 0;
+	for (uint32_t h = 0; h < e->homes; h++) {
+		int n = take_all(e, e->home[h].cq);
+		if (n < 0)
+			return n;
 		all += n;
 	}
 	if (is_wanted && e->role->step && e->role->step(e))

@@ -112,6 +112,11 @@ static void look_for_end(struct flow *f, int did)
 		f->stopping_since_ns = now_ns;
 	for (unsigned i = 0; i < f->ends; i++)
 		is_drained = is_drained && end_is_drained(&f->end[i]);
+	if (atomic_load_explicit(&f->is_abandoned, memory_order_relaxed)) {
+		end_fail(&f->end[0], "interrupted before all that was posted had completed");
+		leave(f, FLOW_FAILED);
+		return;
+	}
 	if (did || !is_drained || !f->quiet_since_ns)
 		f->quiet_since_ns = now_ns;
 	if (now_ns - f->quiet_since_ns > QUIET_NS) {
@@ -172,7 +177,7 @@ static void print_shares(const struct end *e)
 		least = n < least ? n : least;
 		most = n > most ? n : most;
 	}
-	if (e->config.qps > 1 && all)
+	if (e->config.qps > 1 && all && !e->mode->is_multicast)
 		printf("  by QP: least %.1f %%, most %.1f %% of %" PRIu64 " messages\n", 100.0 * (double)least / (double)all, 100.0 * (double)most / (double)all, all);
 }
 

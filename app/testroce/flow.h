@@ -15,7 +15,7 @@ struct flow {
 	unsigned ends;
 	const char *who[2]; /* "client", "server" */
 	uint64_t started_ns, ended_ns;
-	_Atomic bool is_stopping;
+	_Atomic bool is_stopping, is_abandoned; /* the latter: and what is on its way is not waited for */
 	_Atomic enum flow_state state; /* left RUNNING by the driver; the flow is the prompt's when driver.flow is NULL */
 	/* the driver's */
 	uint64_t quiet_since_ns, stopping_since_ns;

@@ -29,6 +29,27 @@ static void cut(struct words *w, const char *line)
 	}
 }
 
+/* The way through all commands. */
+struct walk {
+	const struct section *section;
+	const struct command *next;
+};
+
+static struct walk begin(const struct grammar *g)
+{
+	return (struct walk){ g->sections, g->sections->commands };
+}
+
+/* The next one; NULL after the last. */
+static const struct command *go_on(struct walk *w)
+{
+	while (w->section->name && !w->next->pattern) {
+		w->section++;
+		w->next = w->section->commands;
+	}
+	return w->section->name ? w->next++ : NULL;
+}
+
 /* One word of a pattern. */
 struct token {
 	const struct kind *kind; /* NULL: a plain word */
@@ -113,22 +134,19 @@ static int refuse(const struct grammar *g, const struct words *w)
 	bool is_whole, may_end = false;
 	struct expected e = { .n = 0 };
 	struct token t;
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			unsigned n = match(g, c, w, NULL, &given, &is_whole);
-			most = n > most ? n : most;
-		}
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			if (match(g, c, w, NULL, &given, &is_whole) < most)
-				continue;
-			if (!read_token(g, c, most, &t)) {
-				may_end = true;
-				continue;
-			}
-			may_end = may_end || t.is_optional;
+	const struct command *c;
+	for (struct walk at = begin(g); (c = go_on(&at));) {
+		unsigned n = match(g, c, w, NULL, &given, &is_whole);
+		most = n > most ? n : most;
+	}
+	for (struct walk at = begin(g); (c = go_on(&at));) {
+		if (match(g, c, w, NULL, &given, &is_whole) < most)
+			continue;
+		bool has_more = read_token(g, c, most, &t);
+		may_end = may_end || !has_more || t.is_optional;
+		if (has_more)
 			expect(&e, t.kind ? t.kind->takes : t.text);
-		}
+	}
 	if (may_end)
 		expect(&e, "nothing");
 	fprintf(stderr, "%s%s%s: expected ", w->n > most ? "\"" : "after \"", w->word[w->n > most ? most : most - 1], "\"");
@@ -142,6 +160,7 @@ int grammar_run(const struct grammar *g, const char *line)
 {
 	struct words w;
 	struct value value[GRAMMAR_WORDS];
+	const struct command *c;
 	unsigned given;
 	bool is_whole;
 	cut(&w, line);
@@ -151,12 +170,11 @@ int grammar_run(const struct grammar *g, const char *line)
 		fprintf(stderr, "the line is too long: expected at most %u characters and %u words\n", GRAMMAR_WORD_MAX - 1, GRAMMAR_WORDS);
 		return -EINVAL;
 	}
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			match(g, c, &w, value, &given, &is_whole);
-			if (is_whole)
-				return c->run(g->lab, value, given);
-		}
+	for (struct walk at = begin(g); (c = go_on(&at));) {
+		match(g, c, &w, value, &given, &is_whole);
+		if (is_whole)
+			return c->run(g->lab, value, given);
+	}
 	return refuse(g, &w);
 }
 
@@ -167,60 +185,98 @@ static const char *nth_of(const struct grammar *g, const struct token *t, unsign
 {
 	static char text[64];
 	if (t->kind)
-		return t->kind->nth ? t->kind->nth(g->lab, i) : NULL;
+		return t->kind->nth ? t->kind->nth(g->lab, t->kind, i) : NULL;
 	snprintf(text, sizeof(text), "%s", t->text);
 	return i ? NULL : text;
 }
 
-/* Whether an earlier command offers the same plain word at this place: it is listed once. */
+/* Whether an earlier command offers the same at this place: it is listed once. */
 static bool is_offered(const struct grammar *g, const struct words *w, const struct command *until, const struct token *t)
 {
 	struct token other;
+	const struct command *c;
 	unsigned given;
 	bool is_whole;
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			if (c == until)
-				return false;
-			if (match(g, c, w, NULL, &given, &is_whole) == w->n && read_token(g, c, w->n, &other) && other.kind == t->kind && !strcmp(other.text, t->text))
-				return true;
-		}
+	for (struct walk at = begin(g); (c = go_on(&at)) && c != until;)
+		if (match(g, c, w, NULL, &given, &is_whole) == w->n && read_token(g, c, w->n, &other) && other.kind == t->kind && !strcmp(other.text, t->text))
+			return true;
 	return false;
+}
+
+/* A line, cut before the word that is being typed; begun: what there is of that one. */
+static void cut_begun(struct words *w, const char *line, const char **begun)
+{
+	size_t len = strlen(line);
+	cut(w, line);
+	*begun = w->n && len && !strchr(" \t", line[len - 1]) ? w->word[--w->n] : "";
 }
 
 const char *grammar_complete(const struct grammar *g, const char *line, unsigned i, unsigned *part)
 {
 	struct words w;
 	struct token t;
-	const char *text;
+	const struct command *c;
+	const char *text, *begun;
 	unsigned given;
 	bool is_whole;
-	size_t len = strlen(line);
-	cut(&w, line);
-	bool is_begun = w.n && len && !strchr(" \t", line[len - 1]);
-	const char *begun = is_begun ? w.word[--w.n] : "";
+	cut_begun(&w, line, &begun);
 	*part = (unsigned)strlen(begun);
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			if (match(g, c, &w, NULL, &given, &is_whole) < w.n || !read_token(g, c, w.n, &t) || is_offered(g, &w, c, &t))
-				continue;
-			for (unsigned n = 0; (text = nth_of(g, &t, n)); n++)
-				if (!strncmp(text, begun, *part) && !i--)
-					return text;
-		}
+	for (struct walk at = begin(g); (c = go_on(&at));) {
+		if (match(g, c, &w, NULL, &given, &is_whole) < w.n || !read_token(g, c, w.n, &t) || is_offered(g, &w, c, &t))
+			continue;
+		for (unsigned n = 0; (text = nth_of(g, &t, n)); n++)
+			if (!strncmp(text, begun, *part) && !i--)
+				return text;
+	}
 	return NULL;
+}
+
+const char *grammar_hint(const struct grammar *g, const char *line, unsigned i)
+{
+	static char text[256];
+	struct words w;
+	struct token t;
+	const struct command *c;
+	const char *begun, *word;
+	unsigned given, part;
+	bool is_whole;
+	for (unsigned n = 0; (word = grammar_complete(g, line, n, &part)); n++)
+		if (!i--)
+			return word;
+	cut_begun(&w, line, &begun);
+	for (struct walk at = begin(g); (c = go_on(&at));) {
+		if (match(g, c, &w, NULL, &given, &is_whole) < w.n)
+			continue;
+		bool has_more = read_token(g, c, w.n, &t);
+		if (has_more && t.kind && !t.kind->nth && !is_offered(g, &w, c, &t) && !i--)
+			return snprintf(text, sizeof(text), "<%s>: %s", t.text, t.kind->takes) < 0 ? NULL : text;
+		if (is_whole && w.n && !*begun && !i--)
+			return snprintf(text, sizeof(text), "Enter: %s", c->help[0] ? c->help : c->pattern) < 0 ? NULL : text;
+	}
+	return NULL;
+}
+
+/* ---- help ---- */
+
+static bool begins_with(const struct command *c, const char *word)
+{
+	size_t len = strlen(word);
+	return !strncmp(c->pattern, word, len) && (!c->pattern[len] || c->pattern[len] == ' ');
 }
 
 unsigned grammar_help(const struct grammar *g, const char *word)
 {
 	unsigned shown = 0;
-	size_t len = word ? strlen(word) : 0;
-	for (const struct command *const *table = g->tables; *table; table++)
-		for (const struct command *c = *table; c->pattern; c++) {
-			if (word && (strncmp(c->pattern, word, len) || (c->pattern[len] && c->pattern[len] != ' ')))
+	for (const struct section *s = g->sections; s->name; s++) {
+		unsigned of_section = 0;
+		for (const struct command *c = s->commands; c->pattern; c++) {
+			if (word && strcmp(s->name, word) && !begins_with(c, word))
 				continue;
-			printf("  %-46s %s\n", c->pattern, c->help);
-			shown++;
+			if (!of_section++)
+				printf("%s: %s\n", s->name, s->title);
+			printf("  %-56s %s\n", c->pattern, c->help);
 		}
+		shown += of_section;
+	}
 	return shown;
 }

@@ -27,7 +27,8 @@ struct kind {
 	const char *takes; /* what is expected, in words */
 	bool (*take)(struct lab *lab, const char *text, struct value *v);
 	/* The i-th value that can be completed, NULL after the last; NULL: there are none to be listed. */
-	const char *(*nth)(struct lab *lab, unsigned i);
+	const char *(*nth)(struct lab *lab, const struct kind *k, unsigned i);
+	unsigned of; /* nth's own */
 };
 
 struct command {
@@ -37,9 +38,15 @@ struct command {
 	const char *help;
 };
 
+/* A section of the help. */
+struct section {
+	const char *name, *title;
+	const struct command *commands; /* ends with an empty row */
+};
+
 struct grammar {
-	const struct command *const *tables; /* each ends with an empty row, the list with NULL */
-	const struct kind *kinds;            /* ends with an empty row */
+	const struct section *sections; /* ends with an empty row */
+	const struct kind *kinds;       /* so does it */
 	struct lab *lab;
 };
 
@@ -47,7 +54,9 @@ struct grammar {
 int grammar_run(const struct grammar *g, const char *line);
 /* The i-th word that may stand where the last word of line, or the space after it, is; NULL after the last. part: how many characters of it are there already. The text is valid until the next call. */
 const char *grammar_complete(const struct grammar *g, const char *line, unsigned i, unsigned *part);
-/* Every command, or those whose pattern begins with this word; how many there were. */
+/* The same for people: also what values may stand there that cannot be listed, and what the command does where the line is whole. */
+const char *grammar_hint(const struct grammar *g, const char *line, unsigned i);
+/* Every command by sections, those of one section, or those whose pattern begins with this word; how many there were. */
 unsigned grammar_help(const struct grammar *g, const char *word);
 
 #endif

@@ -19,6 +19,12 @@ int lab_fail(const char *format, ...)
 	return -EINVAL;
 }
 
+void lab_interject(const struct lab *lab)
+{
+	fputs(lab->is_at_prompt ? "\r\033[K" : "", stdout);
+	fflush(stdout);
+}
+
 struct station *lab_station(struct lab *lab, uint64_t number)
 {
 	if (number < lab->stations)
@@ -36,6 +42,7 @@ static bool look_at_failure(struct lab *lab)
 	f->is_said = true;
 	lab->failures++;
 	pair_tell_failure(lab);
+	lab_interject(lab);
 	lab_fail("the traffic has ended: %s", flow_error(f));
 	return true;
 }
@@ -49,6 +56,7 @@ static bool look_at_pace(struct lab *lab)
 	uint64_t last_ns = f->shown_ns ? f->shown_ns : f->started_ns;
 	if ((double)(end_now() - last_ns) * 1e-9 < lab->stats_seconds)
 		return false;
+	lab_interject(lab);
 	flow_print_pace(f);
 	return true;
 }
@@ -57,5 +65,6 @@ bool lab_look(struct lab *lab)
 {
 	bool has_said = look_at_failure(lab);
 	has_said |= look_at_pace(lab);
+	has_said |= events_look(lab, true);
 	return pair_look(lab) || has_said;
 }

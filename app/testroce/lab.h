@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "driver.h"
+#include "events.h"
 #include "exchange.h"
 #include "flow.h"
 #include "grammar.h"
@@ -24,8 +25,11 @@ struct lab {
 	struct exchange peer;      /* which says so here; fd -1: none, or gone */
 	bool is_server;            /* it begins, we answer */
 	struct objects objects;
+	struct events events;
 	const struct grammar *grammar;
 	bool is_interactive;       /* somebody reads along: a lesson waits for Enter */
+	bool is_at_prompt;         /* the cursor stands in a line that somebody is typing */
+	unsigned files;            /* of commands, that are being carried out: one may load another */
 	bool is_quitting;
 	unsigned failures;         /* traffic that went wrong: the exit code */
 	double stats_seconds;      /* between two lines about the traffic; 0: none */
@@ -35,7 +39,9 @@ struct lab {
 struct station *lab_station(struct lab *lab, uint64_t number);
 /* Says what is wrong; -EINVAL. */
 __attribute__((format(printf, 1, 2))) int lab_fail(const char *format, ...);
-/* A line about the traffic, and the end of one that failed or that the peer has stopped. Now and then, by the prompt's thread; whether something was printed. */
+/* Before lines that nobody has asked for: they begin where the prompt's line did. */
+void lab_interject(const struct lab *lab);
+/* A line about the traffic, events, and the end of one that failed or that the peer has stopped. Now and then, by the prompt's thread; whether something was printed. */
 bool lab_look(struct lab *lab);
 
 #endif

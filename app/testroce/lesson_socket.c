@@ -54,25 +54,29 @@ static int make_connection(int fd[2])
 	return fd[1] >= 0 ? 0 : -errno;
 }
 
-static void send_one(const struct tracer *t, const int fd[2], const void *message, size_t bytes)
+/* How many calls the message took. */
+static uint64_t send_one(const struct tracer *t, const int fd[2], const void *message, size_t bytes)
 {
 	char into[256];
 	struct asked k;
+	uint64_t all;
 	begin(t, &k);
 	ssize_t sent = send(fd[0], message, bytes, 0);
 	end(t, &k);
 	printf("\nsocket 2: program A calls send: %zd bytes\n", sent);
 	print_asked(t, &k);
-	printf("  memory   copied by the kernel out of A's buffer into buffers of its own, and by its TCP to B's socket\n");
+	printf("  memory   copied by the kernel out of A's buffer into one of its own, which its TCP takes to B's socket\n");
+	all = k.calls;
 	begin(t, &k);
 	ssize_t got = recv(fd[1], into, sizeof(into) < bytes ? sizeof(into) : bytes, MSG_WAITALL);
 	end(t, &k);
 	printf("\nsocket 3: program B calls recv: %zd bytes\n", got);
 	print_asked(t, &k);
-	printf("  memory   copied by the kernel out of its buffers into B's\n");
+	printf("  memory   copied by the kernel out of its buffer into B's\n");
+	return all + k.calls;
 }
 
-int lesson_socket(const struct tracer *t, const void *message, size_t bytes)
+int lesson_socket(const struct tracer *t, const void *message, size_t bytes, uint64_t *calls)
 {
 	int fd[2];
 	struct asked k;
@@ -84,7 +88,7 @@ int lesson_socket(const struct tracer *t, const void *message, size_t bytes)
 	if (err)
 		fprintf(stderr, "no TCP connection over loopback: %s\n", strerror(-err));
 	else
-		send_one(t, fd, message, bytes);
+		*calls = send_one(t, fd, message, bytes);
 	for (int i = 0; i < 2; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);

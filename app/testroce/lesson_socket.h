@@ -4,10 +4,11 @@
 #define TESTROCE_LESSON_SOCKET_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tracer.h"
 
-/* A connection over loopback, one message through it, and what the kernel was asked for. t may be NULL: nothing is counted. 0, or negative after a line on standard error. */
-int lesson_socket(const struct tracer *t, const void *message, size_t bytes);
+/* A connection over loopback, one message through it, and what the kernel was asked for: *calls for the message. t may be NULL: nothing is counted. 0, or negative after a line on standard error. */
+int lesson_socket(const struct tracer *t, const void *message, size_t bytes, uint64_t *calls);
 
 #endif

@@ -10,19 +10,29 @@
 #include <rte_errno.h>
 
 #include "commands.h"
+#include "interrupt.h"
 #include "lab.h"
 #include "lesson.h"
 #include "options.h"
 #include "prompt.h"
 #include "values.h"
 
-#define FOREVER_S 1e9
 #define LINK_MS 300
+#define PEER_S 60    /* an answer of the peer's takes no longer */
 #define PERIOD_S 1.0 /* of the lines where there is no prompt */
 
 static const char *const usual_device[STATIONS_MAX] = { "inline:net_ring,link=testroce,side=0,ip=10.0.0.1/24", "inline:net_ring,link=testroce,side=1,ip=10.0.0.2/24" };
 
-static const struct command *const tables[] = { commands_traffic, commands_port, commands_link, commands_object, commands_wr, NULL };
+static const struct section sections[] = {
+	{ "program", "this program", commands_program },
+	{ "traffic", "traffic between the ports", commands_traffic },
+	{ "ports", "what the ports are, and what they have counted", commands_port },
+	{ "links", "faults, and captures", commands_link },
+	{ "objects", "PDs, CQs, SRQs, AHs and QPs by hand", commands_object },
+	{ "memory", "MRs and memory windows by hand", commands_memory },
+	{ "wrs", "work requests by hand, and their completions", commands_wr },
+	{ .name = NULL },
+};
 
 /* Where our options begin: behind "--", or at once when there is none and so no options of DPDK's. */
 static int find_own(int argc, char **argv)
@@ -51,6 +61,7 @@ static int open_peer(struct lab *lab, const struct options *o)
 	lab->is_server = o->listen != NULL;
 	if (!lab->is_paired)
 		return 0;
+	lab->peer = (struct exchange){ .fd = -1, .is_interrupted = interrupt_is_there, .patience_s = PEER_S };
 	if (o->listen)
 		printf("waiting for a testroce that connects\n");
 	fflush(stdout);
@@ -83,15 +94,14 @@ static int open_lab(struct lab *lab, const struct options *o)
 	if (driver_start(&lab->driver, lab->station, lab->stations))
 		return -1;
 	wait_for_links(lab);
+	events_look(lab, false);
+	events_clear(&lab->events); /* of how the ports came up */
 	return open_peer(lab, o);
 }
 
 static void close_lab(struct lab *lab)
 {
-	if (lab->flow)
-		driver_take_back(&lab->driver, lab->flow);
 	flow_free(lab->flow);
-	objects_free(&lab->objects);
 	driver_stop(&lab->driver);
 	for (unsigned i = 0; i < lab->stations; i++)
 		station_close(&lab->station[i]);
@@ -106,10 +116,16 @@ static void run_alone(struct lab *lab)
 	if (!lab->is_server)
 		printf("press Enter to end\n");
 	fflush(stdout);
-	while (!prompt_is_interrupted() && !lab->is_quitting && (lab->is_server || !(lab->flow && lab->flow->is_said)))
+	while (!interrupt_is_there() && !lab->is_quitting && (lab->is_server || !(lab->flow && lab->flow->is_said)))
 		if (prompt_wait(lab, PERIOD_S, !lab->is_server))
 			break;
-	if (!lab->is_server && lab->flow && !lab->flow->is_said)
+}
+
+/* What still runs is ended as by stop; a second signal makes that short. */
+static void end_traffic(struct lab *lab)
+{
+	interrupt_forget();
+	if (traffic_is_running(lab))
 		traffic_stop(lab, NULL, 0);
 }
 
@@ -123,6 +139,7 @@ static int run(struct lab *lab, const struct options *o)
 		prompt_run(lab);
 	else if ((is_alone || o->is_auto_start) && !wrong)
 		run_alone(lab);
+	end_traffic(lab);
 	return wrong || lab->failures;
 }
 
@@ -140,10 +157,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (!start_eal(argc, argv, own))
 		return 1;
-	prompt_catch_signals();
+	interrupt_catch();
 	if (o.is_lesson)
 		return lesson_run(o.is_interactive) != 0;
-	const struct grammar grammar = { .tables = tables, .kinds = value_kinds, .lab = &lab };
+	const struct grammar grammar = { .sections = sections, .kinds = value_kinds, .lab = &lab };
 	lab.grammar = &grammar;
 	lab.config = o.config;
 	lab.stats_seconds = o.stats_seconds;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct mode *const modes[] = {
-	&mode_send, &mode_send_imm, &mode_write, &mode_write_imm, &mode_read, &mode_atomic, &mode_uc, &mode_ud, &mode_srq, &mode_echo, &mode_incast, &mode_mixed,
+	&mode_send, &mode_send_imm, &mode_write, &mode_write_imm, &mode_read, &mode_atomic, &mode_uc, &mode_ud, &mode_multicast, &mode_srq, &mode_window, &mode_echo, &mode_incast, &mode_mixed,
 };
 
 const struct mode *mode_at(unsigned i)

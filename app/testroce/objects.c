@@ -3,6 +3,7 @@
 #include "objects.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lab.h"
@@ -33,6 +34,11 @@ static int destroy_mw(struct object *o)
 	return uroce_mw_destroy(o->mw);
 }
 
+static int destroy_ah(struct object *o)
+{
+	return uroce_ah_destroy(o->ah);
+}
+
 static int destroy_qp(struct object *o)
 {
 	return uroce_qp_destroy(o->qp);
@@ -43,7 +49,7 @@ static const struct {
 	int (*destroy)(struct object *o);
 } rows[OBJECT_KINDS] = {
 	[OBJECT_PD] = { "pd", destroy_pd }, [OBJECT_MR] = { "mr", destroy_mr }, [OBJECT_CQ] = { "cq", destroy_cq }, [OBJECT_SRQ] = { "srq", destroy_srq }, [OBJECT_MW] = { "mw", destroy_mw },
-	[OBJECT_QP] = { "qp", destroy_qp },
+	[OBJECT_AH] = { "ah", destroy_ah }, [OBJECT_QP] = { "qp", destroy_qp },
 };
 
 const char *objects_kind_name(enum object_kind kind)
@@ -73,6 +79,32 @@ unsigned objects_number(const struct objects *o, enum object_kind kind, const st
 	return (unsigned)(object - o->v[kind]);
 }
 
+int objects_put(struct objects *o, enum object_kind kind, struct object *at, const struct object *made, int err)
+{
+	if (err)
+		return lab_fail("cannot make the %s: %s", objects_kind_name(kind), strerror(-err));
+	*at = *made;
+	at->is_there = true;
+	printf("%s %u\n", objects_kind_name(kind), objects_number(o, kind, at));
+	return 0;
+}
+
+int objects_show(struct objects *o, enum object_kind kind, void (*show)(unsigned i, const struct object *object), const uint64_t *number)
+{
+	struct object *one = number ? objects_get(o, kind, *number) : NULL;
+	unsigned n = 0;
+	if (one)
+		show((unsigned)*number, one);
+	if (number)
+		return one ? 0 : -ENOENT;
+	for (unsigned i = 0; i < OBJECTS_MAX; i++)
+		if (o->v[kind][i].is_there && ++n)
+			show(i, &o->v[kind][i]);
+	if (!n)
+		printf("no %s\n", objects_kind_name(kind));
+	return 0;
+}
+
 int objects_destroy(struct objects *o, enum object_kind kind, uint64_t number)
 {
 	struct object *object = objects_get(o, kind, number);
@@ -83,12 +115,4 @@ int objects_destroy(struct objects *o, enum object_kind kind, uint64_t number)
 		return lab_fail("%s %llu: %s%s", rows[kind].name, (unsigned long long)number, strerror(-err), err == -EBUSY ? ": expected what uses it to be destroyed first" : "");
 	*object = (struct object){ .is_there = false };
 	return 0;
-}
-
-void objects_free(struct objects *o)
-{
-	for (int kind = OBJECT_KINDS - 1; kind >= 0; kind--)
-		for (unsigned i = 0; i < OBJECTS_MAX; i++)
-			if (o->v[kind][i].is_there)
-				objects_destroy(o, (enum object_kind)kind, i);
 }

@@ -7,21 +7,26 @@ static uint64_t header_bytes(const struct end *e)
 	return e->mode->service == UROCE_UD ? END_GRH_BYTES : 0;
 }
 
+int one_way_step_lane(struct end *e, struct lane *l)
+{
+	while (end_has_room(e, l)) {
+		uint32_t slot = (uint32_t)(l->posted % e->config.depth);
+		struct uroce_sge sge = { (uintptr_t)end_out(e, l, slot), (uint32_t)e->config.size, uroce_mr_lkey(l->home->mr) };
+		struct uroce_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = e->mode->opcode, .imm = (uint32_t)l->posted,
+			.remote_addr = end_remote(e, l, (uint32_t)(l->posted % e->slots_in)), .rkey = e->remote_rkey };
+		end_fill(e, l, l->posted, end_out(e, l, slot), e->config.size);
+		l->posted++;
+		if (end_send(e, l, slot, &wr))
+			return -1;
+	}
+	return 0;
+}
+
 int one_way_step(struct end *e)
 {
-	for (uint32_t i = 0; i < e->config.qps; i++) {
-		struct lane *l = &e->lane[i];
-		while (end_has_room(e, l)) {
-			uint32_t slot = (uint32_t)(l->posted % e->config.depth);
-			struct uroce_sge sge = { (uintptr_t)end_out(e, l, slot), (uint32_t)e->config.size, uroce_mr_lkey(l->home->mr) };
-			struct uroce_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = e->mode->opcode, .imm = (uint32_t)l->posted,
-				.remote_addr = end_remote(e, l, (uint32_t)(l->posted % e->slots_in)), .rkey = e->remote_rkey };
-			end_fill(e, l, l->posted, end_out(e, l, slot), e->config.size);
-			l->posted++;
-			if (end_send(e, l, slot, &wr))
-				return -1;
-		}
-	}
+	for (uint32_t i = 0; i < e->config.qps; i++)
+		if (one_way_step_lane(e, &e->lane[i]))
+			return -1;
 	return 0;
 }
 
@@ -43,7 +48,8 @@ static int check_message(struct end *e, const struct lane *l, uint64_t n, const 
 		return end_fail(e, "WRONG DATA: QP 0x%x: a message of %u bytes instead of %llu", wc->qpn, wc->byte_len, (unsigned long long)(e->config.size + head));
 	if (!!(wc->flags & UROCE_WC_HAS_IMM) != has_imm(e->mode) || (has_imm(e->mode) && wc->imm != (uint32_t)n))
 		return end_fail(e, "WRONG DATA: QP 0x%x: message %llu has the immediate %u (flags 0x%x)", wc->qpn, (unsigned long long)n, wc->imm, wc->flags);
-	if (end_check(e, l, n, slot + head, e->config.size))
+	const struct lane *sender = e->mode->is_multicast ? &e->lane[0] : l;
+	if (end_check(e, sender, n, slot + head, e->config.size))
 		return -1;
 	return end_check_guard(e, l, slot, e->config.size + head);
 }

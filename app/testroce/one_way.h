@@ -5,8 +5,9 @@
 
 #include "end.h"
 
-/* A client's step: as many messages as there is room for, each in its slot, its number as immediate. */
+/* A client's step: as many messages as there is room for, each in its slot, its number as immediate; and that of one lane. */
 int one_way_step(struct end *e);
+int one_way_step_lane(struct end *e, struct lane *l);
 /* It is done when it was sent. */
 int one_way_on_sent(struct end *e, struct lane *l, uint32_t slot, const struct uroce_wc *wc);
 /* A server's receive of a service that keeps order and loses nothing: bytes, length, immediate. Posted again. */

@@ -85,7 +85,7 @@ static const struct option_row {
 	{ "cmdline-file", take_file, "FILE", "a file name", "carry out these commands first" },
 	{ "auto-start", take_auto_start, NULL, NULL, "start the traffic at once" },
 	{ "stats-period", take_period, "SECONDS", "a number of seconds from 0.1", "a line about the traffic every so often" },
-	{ "forward-mode", take_mode, "MODE", "a mode: send, send-imm, write, write-imm, read, atomic, uc, ud, srq, echo, incast or mixed", "the traffic (default send)" },
+	{ "forward-mode", take_mode, "MODE", "a mode: " MODE_NAMES, "the traffic (default send)" },
 	{ "size", take_size, "BYTES", VALUE_BYTES, "of a message (default 4096)" },
 	{ "depth", take_depth, "N", VALUE_COUNT, "messages outstanding on a QP (default 16)" },
 	{ "qps", take_qps, "N", VALUE_COUNT, "QPs (default 1)" },

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "interrupt.h"
 #include "lab.h"
 #include "values.h"
 
@@ -32,9 +33,11 @@ static bool unpack_config(json_t *m, struct flow_config *c)
 	return version == 1 && c->mode && c->size <= VALUE_BYTES_MAX && depth >= 1 && depth <= (int)VALUE_COUNT_MAX && qps >= 1 && qps <= (int)VALUE_COUNT_MAX;
 }
 
+/* After a message that did not come: what is half said cannot be gone on with. */
 static void lose_peer(struct lab *lab)
 {
-	fprintf(stderr, "the peer is gone\n");
+	lab_interject(lab);
+	lab_fail(lab->peer.is_closed ? "the peer is gone" : interrupt_is_there() ? "interrupted: the peer was not waited for" : "the peer did not answer, or not in a way that makes sense");
 	exchange_close(&lab->peer);
 }
 
@@ -44,6 +47,16 @@ static const char *error_of(json_t *m)
 }
 
 /* ---- client ---- */
+
+/* What went wrong at the peer's is said, and counts. */
+static void report_error(struct lab *lab, const char *error)
+{
+	if (!error || !error[0])
+		return;
+	lab_interject(lab);
+	lab_fail("at the peer: %s", error);
+	lab->failures++;
+}
 
 /* The next message, which must have this key; NULL after a line on standard error. */
 static json_t *hear(struct lab *lab, const char *key)
@@ -55,9 +68,22 @@ static json_t *hear(struct lab *lab, const char *key)
 	}
 	if (json_object_get(m, key))
 		return m;
-	fprintf(stderr, "at the peer: %s\n", error_of(m) ? error_of(m) : "it answers what makes no sense");
+	lab_fail("at the peer: %s", error_of(m) ? error_of(m) : "it answers what makes no sense");
 	json_decref(m);
 	return NULL;
+}
+
+/* What the peer says to a stop. It may have said before that its end has failed. */
+static json_t *hear_end(struct lab *lab)
+{
+	json_t *m;
+	while ((m = exchange_read(&lab->peer)) && !json_object_get(m, "done") && !interrupt_is_there()) {
+		report_error(lab, error_of(m));
+		json_decref(m);
+	}
+	if (!m)
+		lose_peer(lab);
+	return m;
 }
 
 static int join(struct lab *lab, struct flow *f)
@@ -96,14 +122,12 @@ void pair_stop(struct lab *lab)
 	const char *error;
 	if (lab->peer.fd < 0 || lab->is_server)
 		return;
-	json_t *m = exchange_send(&lab->peer, json_pack("{s:b}", "stop", 1)) ? NULL : hear(lab, "done");
+	json_t *m = exchange_send(&lab->peer, json_pack("{s:b}", "stop", 1)) ? NULL : hear_end(lab);
 	if (!m)
 		return;
 	if (!json_unpack(m, "{s:I, s:I, s:I, s:s}", "messages", &messages, "verified", &verified, "lost", &lost, "error", &error)) {
 		printf("  %-8s %12" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT " verified, %" JSON_INTEGER_FORMAT " lost\n", "peer", messages, verified, lost);
-		if (error[0])
-			fprintf(stderr, "at the peer: %s\n", error);
-		lab->failures += error[0] != 0;
+		report_error(lab, error);
 	}
 	json_decref(m);
 }
@@ -112,7 +136,8 @@ void pair_stop(struct lab *lab)
 
 static void answer_error(struct lab *lab, const char *why)
 {
-	fprintf(stderr, "cannot serve: %s\n", why);
+	lab_interject(lab);
+	lab_fail("cannot serve: %s", why);
 	exchange_send(&lab->peer, json_pack("{s:s}", "error", why));
 }
 
@@ -138,6 +163,7 @@ static void serve(struct lab *lab, json_t *m)
 	} else {
 		driver_give(&lab->driver, lab->flow);
 		exchange_send(&lab->peer, json_pack("{s:b}", "ready", 1));
+		lab_interject(lab);
 		printf("serving mode %s\n", config.mode->name);
 	}
 	json_decref(card);
@@ -154,6 +180,7 @@ static void end_service(struct lab *lab)
 	const struct end *e = &f->end[0];
 	exchange_send(&lab->peer, json_pack("{s:b, s:I, s:I, s:I, s:s}", "done", 1, "messages", (json_int_t)e->tally[TALLY_MESSAGES], "verified", (json_int_t)e->tally[TALLY_VERIFIED], "lost",
 		(json_int_t)e->tally[TALLY_LOST], "error", flow_error(f)));
+	lab_interject(lab);
 	flow_print(f);
 	lab->failures += f->state == FLOW_FAILED;
 }
@@ -179,8 +206,7 @@ bool pair_look(struct lab *lab)
 	} else if (lab->is_server && json_object_get(m, "stop")) {
 		end_service(lab);
 	} else if (!lab->is_server && error_of(m) && error_of(m)[0]) {
-		fprintf(stderr, "at the peer: %s\n", error_of(m));
-		lab->failures++;
+		report_error(lab, error_of(m));
 		if (lab->flow)
 			atomic_store_explicit(&lab->flow->is_stopping, true, memory_order_relaxed);
 	}

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,29 +12,12 @@
 
 #include <cmdline_rdline.h>
 
-#define LOOK_MS 100
+#include "interrupt.h"
+
 #define PROMPT "testroce> "
+#define FILES_MAX 8u
 #define COMPLETED 2 /* what rdline's completion may answer: the rest of a word, */
 #define ANOTHER 1   /* or one of several */
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_signal(int number)
-{
-	is_interrupted = 1;
-}
-
-void prompt_catch_signals(void)
-{
-	struct sigaction a = { .sa_handler = on_signal };
-	sigaction(SIGINT, &a, NULL);
-	sigaction(SIGTERM, &a, NULL);
-}
-
-bool prompt_is_interrupted(void)
-{
-	return is_interrupted;
-}
 
 static void carry_out(struct lab *lab, const char *line)
 {
@@ -55,9 +37,9 @@ static bool has_input(int ms)
 
 bool prompt_wait(struct lab *lab, double seconds, bool until_key)
 {
-	for (uint64_t end_ns = end_now() + (uint64_t)(seconds * 1e9); end_now() < end_ns && !is_interrupted && !lab->is_quitting;) {
+	for (uint64_t end_ns = end_now() + (uint64_t)(seconds * 1e9); end_now() < end_ns && !interrupt_is_there() && !lab->is_quitting;) {
 		uint64_t left_ms = (end_ns - end_now()) / 1000000 + 1;
-		int ms = left_ms < LOOK_MS ? (int)left_ms : LOOK_MS;
+		int ms = left_ms < INTERRUPT_LOOK_MS ? (int)left_ms : INTERRUPT_LOOK_MS;
 		if (until_key && has_input(ms))
 			return true;
 		if (!until_key)
@@ -70,58 +52,80 @@ bool prompt_wait(struct lab *lab, double seconds, bool until_key)
 
 /* ---- files and pipes ---- */
 
-int prompt_run_file(struct lab *lab, const char *path)
+/* How many of them went wrong. */
+static int run_lines(struct lab *lab, FILE *f)
 {
-	char line[2 * GRAMMAR_WORD_MAX];
+	char *line = NULL;
+	size_t room = 0;
 	int wrong = 0;
-	FILE *f = fopen(path, "re");
-	if (!f) {
-		fprintf(stderr, "cannot read %s: %s (expected: a file with a command a line)\n", path, strerror(errno));
-		return -1;
-	}
-	while (!lab->is_quitting && !is_interrupted && fgets(line, sizeof(line), f)) {
+	while (!lab->is_quitting && !interrupt_is_there() && getline(&line, &room, f) >= 0) {
 		fflush(stdout);
 		wrong += grammar_run(lab->grammar, line) != 0;
 		lab_look(lab);
 		fflush(stdout);
 	}
-	fclose(f);
+	free(line);
+	return wrong;
+}
+
+int prompt_run_file(struct lab *lab, const char *path)
+{
+	if (lab->files == FILES_MAX)
+		return lab_fail("%s is not read: expected files that load each other no more than %u deep", path, FILES_MAX);
+	FILE *f = fopen(path, "re");
+	int wrong = 0;
+	if (f) {
+		lab->files++;
+		wrong = run_lines(lab, f);
+		lab->files--;
+	}
+	if (!f || ferror(f)) {
+		lab_fail("cannot read %s: %s (expected: a file with a command a line)", path, strerror(errno));
+		wrong = -1;
+	}
+	if (f)
+		fclose(f);
 	return wrong;
 }
 
 static void run_pipe(struct lab *lab)
 {
-	char line[2 * GRAMMAR_WORD_MAX];
+	char line[2 * GRAMMAR_WORD_MAX], c;
 	size_t have = 0;
-	while (!lab->is_quitting && !is_interrupted) {
-		if (!has_input(LOOK_MS)) {
+	while (!lab->is_quitting && !interrupt_is_there()) {
+		if (!has_input(INTERRUPT_LOOK_MS)) {
 			lab_look(lab);
 			fflush(stdout);
 			continue;
 		}
-		ssize_t n = read(STDIN_FILENO, line + have, 1);
+		ssize_t n = read(STDIN_FILENO, &c, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
 		if (n < 1)
 			return;
-		if (line[have] != '\n' && have + 2 < sizeof(line)) {
-			have++;
+		if (c != '\n') { /* what is too long to be kept is too long to be a command */
+			line[have] = c;
+			have += have + 2 < sizeof(line);
 			continue;
 		}
 		line[have] = 0;
 		have = 0;
 		carry_out(lab, line);
+		lab_look(lab);
+		fflush(stdout);
 	}
 }
 
 /* ---- a terminal ---- */
 
+struct terminal {
+	struct lab *lab;
+	const struct termios *usual; /* settings, to be given back */
+};
+
 static int write_char(struct rdline *r, char c)
 {
 	return write(STDOUT_FILENO, &c, 1) == 1 ? 1 : -1;
-}
-
-static void on_line(struct rdline *r, const char *line, unsigned int size)
-{
-	carry_out(rdline_get_opaque(r), line);
 }
 
 /* What all words have that can stand here, beyond what is there already. */
@@ -140,39 +144,61 @@ static unsigned find_common(const struct grammar *g, const char *line, char *to,
 	return common;
 }
 
-/* state: 0 at first when TAB was pressed, -1 for ?; then what we left there: the number of the word to be listed next. */
+/* state: 0 at first when TAB was pressed, -1 for ?; then what we left there: the number of the hint to be listed next. */
 static int complete(struct rdline *r, const char *line, char *to, unsigned int size, int *state)
 {
-	const struct lab *lab = rdline_get_opaque(r);
-	unsigned count, part;
+	const struct lab *lab = ((const struct terminal *)rdline_get_opaque(r))->lab;
+	unsigned count;
 	if (*state == 0) {
 		unsigned common = find_common(lab->grammar, line, to, size, &count);
-		if (!count)
-			return 0;
 		if (count == 1)
 			snprintf(to + common, size - common, " ");
 		if (count == 1 || common)
 			return COMPLETED;
 	}
-	const char *word = grammar_complete(lab->grammar, line, *state > 0 ? (unsigned)*state : 0, &part);
-	if (!word)
+	const char *hint = grammar_hint(lab->grammar, line, *state > 0 ? (unsigned)*state : 0);
+	if (!hint)
 		return 0;
-	snprintf(to, size, "%s", word);
+	snprintf(to, size, "%s", hint);
 	*state = *state > 0 ? *state + 1 : 1;
 	return ANOTHER;
 }
 
-static bool take_char(struct lab *lab, struct rdline *r)
+/* While a command runs Control-C is a signal, which ends the command and not the program; else it is a key, which empties the line. */
+static void set_terminal(const struct termios *usual, bool has_signals)
+{
+	struct termios t = *usual;
+	t.c_lflag &= (tcflag_t) ~(ICANON | ECHO | ISIG);
+	t.c_lflag |= has_signals ? ISIG : 0;
+	tcsetattr(STDIN_FILENO, TCSANOW, &t);
+}
+
+static void on_line(struct rdline *r, const char *line, unsigned int size)
+{
+	struct terminal *t = rdline_get_opaque(r);
+	set_terminal(t->usual, true);
+	t->lab->is_at_prompt = false;
+	carry_out(t->lab, line);
+	t->lab->is_at_prompt = true;
+	set_terminal(t->usual, false);
+	if (interrupt_is_there() && !interrupt_is_final()) {
+		printf("interrupted\n");
+		interrupt_forget();
+	}
+}
+
+static bool take_char(struct terminal *t, struct rdline *r)
 {
 	char c;
-	if (read(STDIN_FILENO, &c, 1) != 1)
-		return false;
+	ssize_t n = read(STDIN_FILENO, &c, 1);
+	if (n != 1)
+		return n < 0 && errno == EINTR; /* whose signal it was is looked at there */
 	int what = rdline_char_in(r, c);
 	if (what == RDLINE_RES_VALIDATED) {
 		const char *line = rdline_get_buffer(r);
 		if (line[0] && line[0] != '\n')
 			rdline_add_history(r, line);
-		if (!lab->is_quitting)
+		if (!t->lab->is_quitting)
 			rdline_newline(r, PROMPT);
 	}
 	return what != RDLINE_RES_EOF && what != RDLINE_RES_EXITED;
@@ -180,24 +206,25 @@ static bool take_char(struct lab *lab, struct rdline *r)
 
 static void run_terminal(struct lab *lab, const struct termios *usual)
 {
-	struct termios raw = *usual;
-	struct rdline *r = rdline_new(write_char, on_line, complete, lab);
+	struct terminal t = { lab, usual };
+	struct rdline *r = rdline_new(write_char, on_line, complete, &t);
 	if (!r) {
 		fprintf(stderr, "no memory for a prompt\n");
 		return;
 	}
-	raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO | ISIG);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	set_terminal(usual, false);
+	lab->is_at_prompt = true;
 	rdline_newline(r, PROMPT);
-	while (!lab->is_quitting && !is_interrupted) {
-		if (has_input(LOOK_MS)) {
-			if (!take_char(lab, r))
+	while (!lab->is_quitting && !interrupt_is_there()) {
+		if (has_input(INTERRUPT_LOOK_MS)) {
+			if (!take_char(&t, r))
 				break;
 		} else if (lab_look(lab)) {
 			fflush(stdout);
 			rdline_redisplay(r);
 		}
 	}
+	lab->is_at_prompt = false;
 	tcsetattr(STDIN_FILENO, TCSANOW, usual);
 	rdline_free(r);
 	printf("\n");

@@ -9,10 +9,7 @@
 void prompt_run(struct lab *lab);
 /* Carries out the lines of a file. How many went wrong, or -1 after a line on standard error: it cannot be read. */
 int prompt_run_file(struct lab *lab, const char *path);
-/* Waits, looking after the traffic; ends early when somebody presses a key (true) or a signal ends the program. */
+/* Waits, looking after the traffic; ends early when somebody presses a key (true) or at a signal. */
 bool prompt_wait(struct lab *lab, double seconds, bool until_key);
-/* SIGINT and SIGTERM then end whatever waits here instead of the process. */
-void prompt_catch_signals(void);
-bool prompt_is_interrupted(void);
 
 #endif

@@ -206,7 +206,7 @@ static void print_slots(const struct watch *w, const char *actor)
 	}
 }
 
-void stage_end(struct stage *s, const char *actor)
+uint64_t stage_end(struct stage *s, const char *actor)
 {
 	char names[400];
 	uint64_t calls = s->tracer ? tracer_calls(s->tracer) - s->calls : 0; /* before anything is printed */
@@ -227,6 +227,7 @@ void stage_end(struct stage *s, const char *actor)
 		printf("  kernel   not counted: this process may not be traced here (%s)\n", strerror(-s->tracer_err));
 	else
 		printf("  kernel   %" PRIu64 " system calls%s%s\n", calls, calls ? ": " : "", names);
+	return calls;
 }
 
 /* One round at a time, so that nothing happens that is not asked for. */

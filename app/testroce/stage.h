@@ -64,8 +64,8 @@ void stage_close(struct stage *s);
 
 /* Begins a step: forgets what was seen before. */
 void stage_begin(struct stage *s);
-/* Ends it: prints which memory has changed since, who having written it, and what the kernel did. */
-void stage_end(struct stage *s, const char *actor);
+/* Ends it: prints which memory has changed since, who having written it, and what the kernel did: that many system calls, which is returned. */
+uint64_t stage_end(struct stage *s, const char *actor);
 /* Has an engine do its rounds until it has built a frame (an ACK or another), or its CQ has a CQE that was not polled. Whether that came. */
 bool stage_run_until_frame(struct stage *s, enum side side, bool is_ack);
 bool stage_run_until_cqe(struct stage *s, enum side side);

@@ -3,11 +3,13 @@
 #include "station.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client.h"
 #include "engine.h"
+#include "gid.h"
 
 int station_open_context(const struct station *s, struct uroce_context **out)
 {
@@ -31,6 +33,7 @@ int station_open(struct station *s, unsigned number, const char *device)
 		return err;
 	}
 	s->is_inline = s->attr.mode == 1;
+	s->has_events = !fcntl(uroce_async_fd(s->ctx), F_SETFL, O_NONBLOCK);
 	s->engine = s->attr.mode <= 1 ? engine_of_session(s->ctx->session) : NULL;
 	return 0;
 }
@@ -43,12 +46,27 @@ void station_close(struct station *s)
 	s->engine = NULL;
 }
 
+uint32_t station_access(const struct station *s)
+{
+	return UROCE_ACCESS_LOCAL_WRITE | UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC | UROCE_ACCESS_MW_BIND | (s->attr.caps & UROCE_CAP_FLUSH_GLOBAL ? UROCE_ACCESS_FLUSH_GLOBAL : 0);
+}
+
 int station_gid_index(const struct station *s, uint32_t *index)
 {
-	struct uroce_gid gid;
-	for (*index = 0; *index < s->attr.gid_slots; ++*index)
-		if (!uroce_query_gid(s->ctx, *index, &gid, NULL))
+	struct uroce_gid raw;
+	struct gid gid;
+	uint32_t first = s->attr.gid_slots;
+	for (*index = 0; *index < s->attr.gid_slots; ++*index) {
+		if (uroce_query_gid(s->ctx, *index, &raw, NULL))
+			continue;
+		memcpy(gid.b, raw.raw, sizeof(gid.b));
+		if (gid_is_ip4(&gid))
 			return 0;
+		first = first < *index ? first : *index;
+	}
+	*index = first;
+	if (first < s->attr.gid_slots)
+		return 0;
 	fprintf(stderr, "port %u has no address: expected one in its device string (ip=), or at its interface\n", s->number);
 	return -EADDRNOTAVAIL;
 }

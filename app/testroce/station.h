@@ -18,6 +18,7 @@ struct station {
 	struct uroce_device_attr attr;
 	struct engine *engine;  /* NULL: it is a daemon's */
 	bool is_inline;         /* the driver's thread runs it */
+	bool has_events;        /* asynchronous ones can still come */
 };
 
 /* 0, or a negative errno after a line on standard error. */
@@ -25,7 +26,9 @@ int station_open(struct station *s, unsigned number, const char *device);
 /* A further context on the same device: another client of its engine. */
 int station_open_context(const struct station *s, struct uroce_context **out);
 void station_close(struct station *s);
-/* The first GID that is there, or an error. */
+/* Every right that an MR can have there. */
+uint32_t station_access(const struct station *s);
+/* The first GID of an IPv4 address, else the first that there is, so that both ends choose the same family; or an error. */
 int station_gid_index(const struct station *s, uint32_t *index);
 
 #endif

@@ -46,17 +46,17 @@ static bool take_colour(struct lab *lab, const char *text, struct value *v)
 	return !strcmp(text, "red") || !strcmp(text, "rose");
 }
 
-static const char *nth_colour(struct lab *lab, unsigned i)
+static const char *nth_colour(struct lab *lab, const struct kind *k, unsigned i)
 {
 	static const char *const names[] = { "red", "rose" };
 	return i < 2 ? names[i] : NULL;
 }
 
-static const struct kind kinds[] = { { "digit", "a digit", take_digit, NULL }, { "colour", "a colour: red or rose", take_colour, nth_colour }, { .name = NULL } };
-static const struct command first[] = { { "set colour <colour>", run_set, "" }, { "set size <digit>", run_set, "" }, { .pattern = NULL } };
+static const struct kind kinds[] = { { "digit", "a digit", take_digit, NULL, 0 }, { "colour", "a colour: red or rose", take_colour, nth_colour, 0 }, { .name = NULL } };
+static const struct command first[] = { { "set colour <colour>", run_set, "" }, { "set size <digit>", run_set, "a size" }, { .pattern = NULL } };
 static const struct command second[] = { { "show all", run_show, "" }, { "show [<digit>]", run_show, "" }, { "fail", run_fail, "" }, { .pattern = NULL } };
-static const struct command *const tables[] = { first, second, NULL };
-static const struct grammar grammar = { tables, kinds, NULL };
+static const struct section sections[] = { { "one", "the first", first }, { "two", "the second", second }, { .name = NULL } };
+static const struct grammar grammar = { sections, kinds, NULL };
 
 /* Runs a line; what it wrote to standard error. */
 static const char *refusal(const char *line, int *rc)
@@ -152,10 +152,57 @@ static void test_completion(void **state)
 	check_completion("show ", "all", 0);
 }
 
+/* What is shown to people: values that cannot be listed, too, and what a whole line does. */
+static void check_hints(const char *line, const char *hints)
+{
+	char all[256] = "";
+	const char *hint;
+	for (unsigned i = 0; (hint = grammar_hint(&grammar, line, i)); i++)
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? "|" : "", hint);
+	assert_string_equal(all, hints);
+}
+
+static void test_hints(void **state)
+{
+	check_hints("set ", "colour|size");
+	check_hints("set colour ", "red|rose");
+	check_hints("set size ", "<digit>: a digit");
+	check_hints("set size 1", "<digit>: a digit");
+	check_hints("set size 1 ", "Enter: a size");
+	check_hints("show ", "all|<digit>: a digit|Enter: show [<digit>]");
+	check_hints("nothing ", "");
+}
+
+/* Which lines help shows. */
+static void check_help(const char *word, unsigned n, const char *in, const char *not_in)
+{
+	char *memory = NULL;
+	size_t size = 0;
+	FILE *usual = stdout, *f = open_memstream(&memory, &size);
+	assert_non_null(f);
+	stdout = f;
+	unsigned shown = grammar_help(&grammar, word);
+	stdout = usual;
+	fclose(f);
+	assert_int_equal(shown, n);
+	assert_true(!in || strstr(memory, in));
+	assert_true(!not_in || !strstr(memory, not_in));
+	free(memory);
+}
+
+static void test_help(void **state)
+{
+	check_help(NULL, 5, "two: the second\n", NULL);
+	check_help("set", 2, "set size <digit>", "show");
+	check_help("two", 3, "show all", "set");
+	check_help("sh", 0, NULL, "show");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_refusals), cmocka_unit_test(test_too_long), cmocka_unit_test(test_completion),
+		cmocka_unit_test(test_hints), cmocka_unit_test(test_help),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
