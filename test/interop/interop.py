@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""interop.py PEER UROCE-PERF MATRIX-FILE [--guide FILE]: uroce against the kernel's rdma_rxe in a guest. Writes TAP, and the matrix of operations as a table.
+"""interop.py PEER UROCE-PERF TESTROCE MATRIX-FILE [--guide FILE]: uroce against the kernel's rdma_rxe in a guest. Writes TAP, and the matrix of operations as a table.
 
 PEER is peer.c over uroce. The table goes to MATRIX-FILE too, and with --guide into the guide, between its two marks. Environment: UROCE_INTEROP_KERNEL, Debian's package with the guest's kernel
 (linux-image-amd64); TMPDIR, where the guest's image is kept between runs."""
@@ -19,6 +19,8 @@ import matrix
 import multicast
 import pingpong
 import rules
+import testroce
+import testroce_server
 import unreliable
 from lab import Lab, PeerError, find_lack
 
@@ -101,7 +103,7 @@ def write_guide(path, cells):
         f.write('%s%s\n\n%s\n%s%s' % (before, MARKS[0], cells.table(), MARKS[1], after))
 
 
-def test_all(tap, lab, perf, matrix_path, guide):
+def test_all(tap, lab, perf, troce, matrix_path, guide):
     cells = test_matrix(tap, lab, matrix_path)
     if guide:
         write_guide(guide, cells)
@@ -131,6 +133,8 @@ def test_all(tap, lab, perf, matrix_path, guide):
             tap.check('%s, %s' % (scenario.name, way), lambda scenario=scenario, is_uroce=is_uroce: loss.run(lab, scenario, is_uroce))
     for game in pingpong.GAMES:
         tap.check(str(game), lambda game=game: pingpong.run(lab, perf, game))
+    for mode in testroce_server.MODES:
+        tap.check('testroce, mode %s' % mode, lambda mode=mode: testroce.run(lab, troce, mode))
 
 
 def run_lab(tap, args, folder, guide):
@@ -145,7 +149,7 @@ def run_lab(tap, args, folder, guide):
         tap.check('the guest boots with rdma_rxe', lab.open)
         if lab.guest.release:
             tap.say('Linux %s, ready after %.1f s' % (lab.guest.release, lab.guest.boot_seconds))
-            test_all(tap, lab, args[1], args[2], guide)
+            test_all(tap, lab, *args[1:], guide)
     finally:
         lab.close()
 
@@ -157,13 +161,13 @@ def main():
         at = args.index('--guide')
         guide = args[at + 1]
         del args[at:at + 2]
-    if len(args) != 3:
+    if len(args) != 4:
         print(__doc__, file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of everything that has to be removed
     tap, lack = Tap(), find_lack()
-    if os.path.exists(args[2]):
-        os.unlink(args[2])  # of another run
+    if os.path.exists(args[3]):
+        os.unlink(args[3])  # of another run
     if lack:
         tap.skip('everything', lack)
     else:
