@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop (DESIGN section 9): stamp the clock once, receive a burst, serve control, run the core, send a burst. Owns the frames between core, port and the other cores, and the statistics; decides nothing
+/* The loop (DESIGN section 9): stamp the clock once, serve control, run the core, send a burst, receive a burst. Owns the frames between core, port and the other cores, and the statistics; decides nothing
  * about the protocol.
  * Invariant: frames leave in the order in which the core built them, and none is dropped: what the port (or the core it is for) did not take goes first in the next round, and the core builds no more until it
  * has gone. Every core takes what it is given in every round, so none waits for ever. Received frames that another core has no room for are lost, as in a queue of the port, and counted. */
@@ -295,12 +295,11 @@ static uint64_t stamp(struct poller *p)
 	return clock_now(&p->config.clock);
 }
 
+/* Sends before it receives: what a program posts before it drives a round leaves at once, and the acknowledgement of its former WR, which is in the port by then, costs time while the peer has something to do. */
 unsigned poller_round(struct poller *p)
 {
 	uint64_t now_ns = stamp(p);
-	unsigned work = receive(p, now_ns);
-	if (unlikely(p->config.handover != NULL))
-		work += receive_handed_over(p, now_ns);
+	unsigned work = 0;
 	if (unlikely(mailbox_has_mail(p->config.mailbox)))
 		work += mailbox_serve(p->config.mailbox, now_ns);
 	if (unlikely(now_ns >= p->tick_at_ns)) {
@@ -310,6 +309,9 @@ unsigned poller_round(struct poller *p)
 	}
 	core_run(p->config.core, now_ns);
 	work += transmit(p, now_ns);
+	work += receive(p, now_ns);
+	if (unlikely(p->config.handover != NULL))
+		work += receive_handed_over(p, now_ns);
 	account(p, now_ns, work);
 	p->since_stamp += 1 + work;
 	return work;
