@@ -97,7 +97,8 @@ static void *send_all(void *arg)
 	struct uroce_wc wc[16];
 	for (unsigned sent = 0, done = 0; done < MESSAGES;) {
 		struct uroce_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_SEND, .flags = UROCE_SEND_SIGNALED };
-		if (sent < MESSAGES && uroce_post_send(a.qp, &wr, 1) == 1)
+		/* a WQE's slot is free before its CQE is polled: the queue of completions is ours to keep from overrunning */
+		if (sent < MESSAGES && sent - done < DEPTH && uroce_post_send(a.qp, &wr, 1) == 1)
 			sent++;
 		int n = uroce_cq_poll(a.send_cq, wc, 16);
 		for (int i = 0; i < n; i++)
