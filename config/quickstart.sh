@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# From nothing to two hosts talking RDMA: installs what is missing (root), builds, runs a daemon on each host and several client processes at once, checks every byte of every operation, and prints what it measured
-# beside kernel TCP over the same path.
+# From nothing to two hosts talking RDMA: installs what is missing (root), builds, runs a daemon on each host and several client processes at once, checks every byte of every operation, prints what it measured, and
+# compares it with kernel TCP and UDP between the same hosts, in a table and in a page with plots.
 #   sudo config/quickstart.sh    two network namespaces joined by a veth pair, a uroced on each with net_af_packet; both are removed again
 #   config/quickstart.sh         not root: two uroced joined by shared memory (net_memif)
 # Exit code 0 only if all data was right. Environment: QUICKSTART_MTU, of the veth pair (4200, for a path MTU of 4096).
@@ -42,15 +42,17 @@ say "building in $build"
 	exit 1
 }
 rm -f "${TMPDIR:-/tmp}/uroce-setup-$$.log"
-ninja -C "$build" -v app/perf/uroce-perf app/uroced/uroced >"$build/quickstart.log" 2>&1 || {
+ninja -C "$build" -v app/perf/uroce-perf app/compare/uroce-compare app/uroced/uroced >"$build/quickstart.log" 2>&1 || {
 	grep -A 12 -E '^FAILED|error:' "$build/quickstart.log" | head -n 40
 	exit 1
 }
 perf=$build/app/perf/uroce-perf
+compare=$build/app/compare/uroce-compare
+page=$build/compare.html
 uroced=$build/app/uroced/uroced
 [ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] || echo "warning: no huge pages free; going on without, somewhat slower (sudo config/hugepages.sh reserves some)"
 
-# What is run: four pairs of programs at once, every operation among them and every byte checked; then figures of one pair, and of kernel TCP.
+# What is run: four pairs of programs at once, every operation among them and every byte checked; then figures of one pair; then the same work over kernel TCP, kernel UDP and uroce.
 checks=(
 	"--op send,send-imm --test verify --sizes 0,1,1023,4096,4097,64K,1M --iters 16"
 	"--op write,write-imm --verify --test rate --sizes 1,4097,64K,1M --iters 16 --seconds 0.2"
@@ -58,7 +60,7 @@ checks=(
 	"--op write,cas,fadd --test verify --sizes 8,64M --iters 4 --bytes 256M"
 )
 figures="--sizes 8,4K,64K,1M --seconds 0.3"
-tcp="--tcp --sizes 8,4K,64K,1M --seconds 0.3"
+side_by_side="--seconds 0.2 --html $page"
 
 # The first two CPUs that this script may use (or the only one).
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
@@ -84,14 +86,12 @@ if [ "$(id -u)" -eq 0 ] && make_hosts; then
 	say "two hosts: namespaces $a (10.77.0.1, CPU $cpu_a) and $b (10.77.0.2, CPU $cpu_b), veth with MTU $mtu, a uroced on each with net_af_packet"
 	on_a=(ip netns exec "$a") on_b=(ip netns exec "$b")
 	address=10.77.0.2
-	wire="the same veth"
 	vdev_a=net_af_packet0,iface=v0
 	vdev_b=$vdev_a
 else
 	if [ "$(id -u)" -eq 0 ]; then why="no network namespaces here, though root"; else why="not root (as root: two hosts over veth)"; fi
 	where="two hosts over shared memory"
 	say "$why: two uroced on this machine, joined by net_memif"
-	wire=loopback
 	vdev_a=net_memif0,role=server,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.1/24
 	vdev_b=net_memif0,role=client,socket=$tmp/memif,socket-abstract=no,bsize=8192,ip=10.77.0.2/24
 fi
@@ -120,15 +120,15 @@ wait_last() {
 	return $rc
 }
 
-# run_pair PORT A-OPTIONS B-OPTIONS CLIENT-OPTION...: both ends of one uroce-perf, each on its host. The server's errors and exit code count too.
+# run_pair PROGRAM PORT A-OPTIONS B-OPTIONS CLIENT-OPTION...: both ends of one uroce-perf or uroce-compare, each on its host. The server's errors and exit code count too.
 run_pair() {
-	local at=$1 options_a=$2 options_b=$3 log=$tmp/server-$1 rc=0 served=0
-	shift 3
+	local program=$1 at=$2 options_a=$3 options_b=$4 log=$tmp/server-$2 rc=0 served=0
+	shift 4
 	# shellcheck disable=SC2086 # a list of options, or nothing
-	"${on_b[@]}" "$perf" --listen "$address:$at" $options_b >"$log" 2>&1 &
+	"${on_b[@]}" "$program" --listen "$address:$at" $options_b >"$log" 2>&1 &
 	pids+=($!)
 	# shellcheck disable=SC2086
-	"${on_a[@]}" "$perf" --connect "$address:$at" $options_a "$@" &
+	"${on_a[@]}" "$program" --connect "$address:$at" $options_a "$@" &
 	pids+=($!) # waited for, and not run in the foreground: so a signal is acted on at once
 	wait_last || rc=$?
 	[ "$rc" -eq 0 ] || kill "${pids[-1]}" 2>/dev/null || true
@@ -149,7 +149,7 @@ run_checks() {
 			pids=() # of this shell
 			trap - EXIT
 			trap 'kill "${pids[@]}"; exit 130' INT TERM HUP
-			run_pair $((port + 1 + i)) "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" ${checks[i]}
+			run_pair "$perf" $((port + 1 + i)) "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" ${checks[i]}
 		) >"$tmp/check-$i" 2>&1 &
 		pids+=($!)
 	done
@@ -171,19 +171,26 @@ say "four pairs of programs at once, clients of these daemons: every operation, 
 run_checks || failed=1
 say "what it does: RC QPs of one pair of programs, through the daemons"
 # shellcheck disable=SC2086
-run_pair $port "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" $figures || failed=1
+run_pair "$perf" $port "-d unix:$tmp/a.sock" "-d unix:$tmp/b.sock" $figures || failed=1
 say "the daemons end"
 for i in 1 0; do
 	kill "${pids[i]}"
 	wait_last || failed=1
 done
 tail -qn 1 "$tmp/uroced-a" "$tmp/uroced-b"
-say "beside it, in the same run: kernel TCP over $wire"
+say "the same work over kernel TCP, kernel UDP and uroce, one program at each end"
 # shellcheck disable=SC2086
-run_pair $port "--tcp --cores $cpu_a" "--tcp --cores $cpu_b" $tcp || failed=1
+if [ ${#on_a[@]} -gt 0 ]; then
+	run_pair "$compare" $port "-d inline:$vdev_a --cores $cpu_a" "-d inline:$vdev_b --cores $cpu_b" $side_by_side || failed=1
+else
+	"$compare" $side_by_side &
+	pids+=($!)
+	wait_last || failed=1
+fi
 
 if [ "$failed" -ne 0 ]; then
 	say "FAILED: see above"
 	exit 1
 fi
 say "all data was right ($where)"
+echo "the comparison with plots, for a browser: $page"

@@ -273,26 +273,34 @@ static void set_port(struct sockaddr_storage *a, int port)
 		((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
 }
 
-int exchange_dial(const struct exchange *x, int port)
+int exchange_connect_back(const struct exchange *x, int fd, int port)
 {
 	struct sockaddr_storage a;
 	socklen_t len = find_address(x, true, &a);
 	set_port(&a, port);
-	int fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && !connect(fd, (struct sockaddr *)&a, len))
+	return connect(fd, (struct sockaddr *)&a, len);
+}
+
+int exchange_dial(const struct exchange *x, int type, int port)
+{
+	struct sockaddr_storage a;
+	find_address(x, true, &a);
+	int fd = socket(a.ss_family, type | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && !exchange_connect_back(x, fd, port))
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-int exchange_offer(const struct exchange *x, int *port)
+int exchange_offer(const struct exchange *x, int type, int *port)
 {
 	struct sockaddr_storage a;
 	socklen_t len = find_address(x, false, &a);
 	set_port(&a, 0);
-	int fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || listen(fd, 1) || getsockname(fd, (struct sockaddr *)&a, &len)) {
+	int fd = socket(a.ss_family, type | SOCK_CLOEXEC, 0);
+	bool is_stream = type == SOCK_STREAM;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) || (is_stream && listen(fd, 1)) || getsockname(fd, (struct sockaddr *)&a, &len)) {
 		if (fd >= 0)
 			close(fd);
 		return -1;

@@ -37,9 +37,11 @@ void exchange_unread(struct exchange *x, json_t *message);
 /* Whether exchange_read would not wait. */
 bool exchange_is_ready(struct exchange *x);
 
-/* A socket connected to where the exchange's peer listens at port; for a pair inside the process, to this host itself. -1: none. */
-int exchange_dial(const struct exchange *x, int port);
-/* A listening socket on the exchange's own address, its port in *port. -1: none. */
-int exchange_offer(const struct exchange *x, int *port);
+/* A socket of a type (SOCK_STREAM, SOCK_DGRAM) connected to a port of the exchange's peer; for a pair inside the process, of this host itself. -1: none. */
+int exchange_dial(const struct exchange *x, int type, int port);
+/* A socket on the exchange's own address, listening if it is a stream's, its port in *port. -1: none. */
+int exchange_offer(const struct exchange *x, int type, int *port);
+/* Connects a datagram socket to a port of the peer. 0 or -1. */
+int exchange_connect_back(const struct exchange *x, int fd, int port);
 
 #endif

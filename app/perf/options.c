@@ -2,43 +2,20 @@
 /* The table of options: parsing and help. What they mean together is options_settle.c's. Looks at nothing but its arguments. */
 #include "options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "operation.h"
+#include "option_table.h"
 
 #define SIZE_LARGEST (UINT64_C(64) << 20)
-
-/* A number with K, M or G (powers of 1024), up to max. *end is what follows. */
-static bool take_number(const char *text, uint64_t max, const char **end, uint64_t *out)
-{
-	static const char units[] = "KMG";
-	char *after;
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	uint64_t v = strtoull(text, &after, 0);
-	const char *unit = *after ? strchr(units, *after & ~0x20) : NULL;
-	unsigned shift = unit ? 10u * (unsigned)(unit - units + 1) : 0;
-	*end = after + (unit != NULL);
-	if (errno || v > max >> shift)
-		return false;
-	*out = v << shift;
-	return true;
-}
-
-static bool take_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-	const char *end;
-	return take_number(text, max, &end, out) && !*end && *out >= min;
-}
 
 static bool take_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)
 {
 	uint64_t v;
-	if (!take_u64(text, min, max, &v))
+	if (!number_take_all(text, min, max, &v))
 		return false;
 	*out = (uint32_t)v;
 	return true;
@@ -108,32 +85,9 @@ static bool take_op(struct options *o, const char *v)
 	return o->ops != 0;
 }
 
-static bool add_size(struct options *o, uint64_t size)
-{
-	if (o->size_count == OPTIONS_SIZES)
-		return false;
-	o->sizes[o->size_count++] = size;
-	return true;
-}
-
 static bool take_sizes(struct options *o, const char *v)
 {
-	o->size_count = 0;
-	while (*v) {
-		uint64_t first, last;
-		if (!take_number(v, SIZE_LARGEST, &v, &first))
-			return false;
-		last = first;
-		if (*v == ':' && (!first || !take_number(v + 1, SIZE_LARGEST, &v, &last) || last < first))
-			return false;
-		for (uint64_t size = first; size <= last; size = size ? 2 * size : 1) {
-			if (!add_size(o, size))
-				return false;
-		}
-		if (*v && *v++ != ',')
-			return false;
-	}
-	return o->size_count > 0;
+	return number_take_sizes(v, SIZE_LARGEST, o->sizes, OPTIONS_SIZES, &o->size_count);
 }
 
 static bool take_all(struct options *o, const char *v)
@@ -212,12 +166,12 @@ static bool take_gid_index(struct options *o, const char *v)
 
 static bool take_iters(struct options *o, const char *v)
 {
-	return take_u64(v, 1, UINT64_C(1) << 40, &o->iters);
+	return number_take_all(v, 1, UINT64_C(1) << 40, &o->iters);
 }
 
 static bool take_bytes(struct options *o, const char *v)
 {
-	return take_u64(v, 1, UINT64_C(1) << 50, &o->bytes);
+	return number_take_all(v, 1, UINT64_C(1) << 50, &o->bytes);
 }
 
 static bool take_seconds(struct options *o, const char *v)
@@ -231,7 +185,7 @@ static bool take_cores(struct options *o, const char *v)
 {
 	for (o->core_count = 0; *v; v += *v == ',') {
 		uint64_t cpu;
-		if (o->core_count == OPTIONS_CORES || !take_number(v, 1023, &v, &cpu) || (*v && *v != ','))
+		if (o->core_count == OPTIONS_CORES || !number_take(v, 1023, &v, &cpu) || (*v && *v != ','))
 			return false;
 		o->cores[o->core_count++] = (unsigned)cpu;
 	}
@@ -255,15 +209,8 @@ static bool take_progress(struct options *o, const char *v)
 	return o->is_progress = true;
 }
 
-enum value { NO_VALUE, NEEDS_VALUE, MAY_HAVE_VALUE };
-
-static const struct option_row {
-	const char *name;
-	enum value value;
-	bool (*take)(struct options *o, const char *value);
-	const char *takes, *text;
-} rows[] = {
-	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice", "or -d, as of uroce_open: inline:net_af_packet0,iface=eth0, unix:/run/uroce/uroce0.sock (else UROCE_DEVICE of the environment). Given twice: of both ends" },
+static const struct option_row rows[] = {
+	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice", "or -d, as of uroce_open: inline:net_af_packet0,iface=eth0, unix:/run/uroce/uroce0.sock (else UROCE_DEVICE of the environment). Given twice: of both ends", 'd' },
 	{ "listen", MAY_HAVE_VALUE, take_listen, "[HOST:]PORT, and no --connect", "be the server of one client (port 7471)" },
 	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "be the client of a server; it is told what to do" },
 	{ "self", NO_VALUE, take_self, "no --listen or --connect", "both ends in this process, over a ring pair (default)" },
@@ -297,62 +244,26 @@ static const struct option_row {
 	{ "progress", NO_VALUE, take_progress, "", "a line on what is going on, also when standard error is no terminal" },
 };
 
-static void print_help(void)
-{
-	printf("uroce-perf: bandwidth, message rate and latency of every operation. Without options: both ends here.\n"
-	       "Exit code: 0, all completed and what was verified was right; 1, not so; 2, options that make no sense.\n"
-	       "  uroce-perf --listen --device inline:net_af_packet0,iface=eth0\n"
-	       "  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n"
-	       "  uroce-perf --connect HOST -d unix:/run/uroce/uroce0.sock\n\n");
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		printf("  --%-10s %s%s%s\n", rows[i].name, rows[i].text, rows[i].value ? ". Takes " : "", rows[i].value ? rows[i].takes : "");
-	printf("  --%-10s this\n", "help");
-}
-
-static const struct option_row *find_row(const char *name)
-{
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (!strcmp(name, rows[i].name))
-			return &rows[i];
-	return NULL;
-}
+static const struct option_table table = {
+	"uroce-perf: bandwidth, message rate and latency of every operation. Without options: both ends here.\n"
+	"Exit code: 0, all completed and what was verified was right; 1, not so; 2, options that make no sense.\n"
+	"  uroce-perf --listen --device inline:net_af_packet0,iface=eth0\n"
+	"  uroce-perf --connect HOST --device inline:net_af_packet0,iface=eth0\n"
+	"  uroce-perf --connect HOST -d unix:/run/uroce/uroce0.sock\n\n",
+	rows, sizeof(rows) / sizeof(rows[0]),
+};
 
 bool options_take(struct options *o, const char *name, const char *value)
 {
-	return find_row(name)->take(o, value);
-}
-
-static bool take_row(const struct option_row *r, char **argv, int *at, struct options *o)
-{
-	const char *value = NULL;
-	if (r->value != NO_VALUE && argv[*at + 1] && (r->value == NEEDS_VALUE || strncmp(argv[*at + 1], "--", 2)))
-		value = argv[++*at];
-	if ((r->value == NEEDS_VALUE && !value) || !r->take(o, value)) {
-		fprintf(stderr, "uroce-perf: --%s%s%s: expected %s\n", r->name, value ? " " : "", value ? value : "", r->takes[0] ? r->takes : "something else");
-		return false;
-	}
-	return true;
+	return option_table_take(&table, o, name, value);
 }
 
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 {
 	*o = (struct options){ .depth = 128, .inline_bytes = 32, .seconds = 0.5 };
-	*is_done = false;
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			print_help();
-			return *is_done = true;
-		}
-		const char *name = !strcmp(argv[i], "-d") ? "--device" : argv[i];
-		const struct option_row *r = strncmp(name, "--", 2) ? NULL : find_row(name + 2);
-		if (!r) {
-			fprintf(stderr, "uroce-perf: %s: expected one of the options that --help lists\n", argv[i]);
-			return false;
-		}
-		if (!take_row(r, argv, &i, o))
-			return false;
-	}
-	const char *wrong = options_settle(o);
+	if (!option_table_parse(&table, argc, argv, o, is_done))
+		return false;
+	const char *wrong = *is_done ? NULL : options_settle(o);
 	if (wrong)
 		fprintf(stderr, "uroce-perf: %s\n", wrong);
 	return !wrong;

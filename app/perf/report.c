@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "number.h"
+
 #define PACE_NS UINT64_C(250000000)
 
 void report_start(struct report *r)
@@ -17,18 +19,6 @@ static void clear_progress(struct report *r)
 {
 	if (r->has_progress)
 		fprintf(stderr, "\r\033[K");
-}
-
-static const char *format_size(uint64_t bytes, char text[24])
-{
-	static const char units[] = "\0KMG";
-	unsigned u = 0;
-	while (u < 3 && bytes && bytes % 1024 == 0) {
-		bytes /= 1024;
-		u++;
-	}
-	snprintf(text, 24, "%llu%.1s", (unsigned long long)bytes, &units[u]);
-	return text;
 }
 
 /* ---- the table ---- */
@@ -93,9 +83,9 @@ static void end_row(const struct report *r, const struct result *const results[T
 static void print_verified(const struct trial *t, const struct result *v)
 {
 	char size[24], bytes[24];
-	printf("%-12s %7s ", trial_name(t), format_size(t->size, size));
+	printf("%-12s %7s ", trial_name(t), number_text(t->size, size));
 	if (v)
-		printf("%9llu %10s %8.3f  right", (unsigned long long)v->messages, format_size(v->bytes, bytes), v->seconds);
+		printf("%9llu %10s %8.3f  right", (unsigned long long)v->messages, number_text(v->bytes, bytes), v->seconds);
 	else
 		printf("%9s %10s %8s  FAILED", "-", "-", "-");
 }
@@ -104,7 +94,7 @@ static void print_row(const struct trial *t, const struct result *const results[
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
 	char size[24];
-	printf("%-12s %7s ", trial_name(t), format_size(t->size, size));
+	printf("%-12s %7s ", trial_name(t), number_text(t->size, size));
 	if (s)
 		printf("%11.0f %8.3f ", (double)s->messages / s->seconds, (double)s->bytes * 8e-9 / s->seconds);
 	else
@@ -171,7 +161,7 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 	if (has_table)
 		end_row(r, results);
 	if (error[0])
-		fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), format_size(t->size, size), error);
+		fprintf(stderr, "uroce-perf: %s of %s bytes failed: %s\n", trial_name(t), number_text(t->size, size), error);
 	json_array_append_new(r->rows, pack_row(r, t, results, error));
 }
 
@@ -181,7 +171,7 @@ void report_progress(struct report *r, const struct trial *t, unsigned number, u
 	char size[24];
 	if (!r->has_progress)
 		return;
-	snprintf(r->progress, sizeof(r->progress), "[%u/%u] %s, %s bytes: %s", number, of, trial_name(t), format_size(t->size, size), words[t->test]);
+	snprintf(r->progress, sizeof(r->progress), "[%u/%u] %s, %s bytes: %s", number, of, trial_name(t), number_text(t->size, size), words[t->test]);
 	fprintf(stderr, "\r\033[K%s", r->progress);
 	r->paced_ns = end_now();
 }

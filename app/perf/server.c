@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
 #include "measure.h"
 #include "role.h"
 
@@ -19,24 +20,13 @@ int end_ready(struct end *e)
 	return exchange_send(e->exchange, json_pack("{s:b}", "ready", 1)) ? end_fail(e, "the peer is gone") : 0;
 }
 
-/* Tells whether two ends are on one machine. */
-static void read_machine(char text[64])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	if (!f || !fgets(text, 64, f))
-		strcpy(text, "unknown");
-	if (f)
-		fclose(f);
-	text[strcspn(text, "\n")] = 0;
-}
-
 json_t *role_meet(struct role *role, bool *is_crowded)
 {
 	bool is_tcp = !role->device;
 	int version = 0, peer_is_tcp = 0, spinning = 0;
 	const char *machine;
 	char here[64];
-	read_machine(here);
+	machine_read(here);
 	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s}", "uroce_perf", VERSION, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here);
 	json_t *peer = exchange_send(&role->exchange, ours) ? NULL : exchange_read(&role->exchange);
 	const char *wrong = NULL;

@@ -109,7 +109,7 @@ int tcp_run(struct exchange *x, const struct trial *t, struct result *r, char *e
 	static int (*const runs[TESTS])(struct exchange *, int, const struct trial *, uint8_t *, struct result *) = { run_stream, run_latency, run_verify };
 	int port = 0, on = 1, err = -EPROTO;
 	json_t *offer = exchange_send(x, trial_pack(t)) ? NULL : exchange_read(x);
-	int fd = json_unpack(offer, "{s:i}", "port", &port) ? -1 : exchange_dial(x, port);
+	int fd = json_unpack(offer, "{s:i}", "port", &port) ? -1 : exchange_dial(x, SOCK_STREAM, port);
 	json_decref(offer);
 	uint8_t *data = calloc(1, t->size + 1);
 	if (fd >= 0 && data) {
@@ -151,7 +151,7 @@ int tcp_serve(struct exchange *x, const struct trial *t)
 {
 	static uint64_t (*const serves[TESTS])(int, uint8_t *, size_t) = { serve_stream, serve_latency, serve_verify };
 	uint64_t right = 0;
-	int port, on = 1, listener = exchange_offer(x, &port);
+	int port, on = 1, listener = exchange_offer(x, SOCK_STREAM, &port);
 	if (listener < 0)
 		return exchange_send(x, json_pack("{s:s}", "error", "cannot listen"));
 	int err = exchange_send(x, json_pack("{s:i}", "port", port));

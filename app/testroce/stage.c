@@ -51,7 +51,7 @@ int stage_open(struct stage *s)
 			return err;
 		core_set_tap(engine_core_stack(engine_core_at(st->engine, 0)), taps[i], s); /* nobody drives it but this thread */
 	}
-	s->tracer_err = tracer_start(&s->tracer);
+	s->tracer_err = tracer_start(TRACER_THREAD, &s->tracer);
 	return 0;
 }
 

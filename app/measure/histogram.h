@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How long things took: buckets that are 1/64 of a power of two wide, so that a percentile is right to 1.6 %. Allocates nothing. */
-#ifndef PERF_HISTOGRAM_H
-#define PERF_HISTOGRAM_H
+#ifndef APP_HISTOGRAM_H
+#define APP_HISTOGRAM_H
 
 #include <stdint.h>
 #include <string.h>

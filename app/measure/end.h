@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One end of a measurement: a device, and for each trial its memory, CQ and QPs. Used by one thread. */
-#ifndef PERF_END_H
-#define PERF_END_H
+#ifndef APP_END_H
+#define APP_END_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operations that can be measured, one row each, and a trial: one operation with everything that both ends have to agree on. */
-#ifndef PERF_OPERATION_H
-#define PERF_OPERATION_H
+#ifndef APP_OPERATION_H
+#define APP_OPERATION_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -36,7 +36,7 @@ int end_open(struct end *e, const char *device, uint32_t gid_index)
 	if (!err)
 		err = uroce_query_device(e->ctx, &e->device);
 	if (err) {
-		fprintf(stderr, "uroce-perf: cannot use device %s: %s\n", device, strerror(-err));
+		fprintf(stderr, "%s: cannot use device %s: %s\n", program_invocation_short_name, device, strerror(-err));
 		return err;
 	}
 	e->gid_index = gid_index;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce-compare: which ends run here. Both: two processes, so that each has its own CPU time, context switches and system calls, as on two hosts. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host.h"
+
+/* CPU number n of those that this process may use, or -1. */
+static int nth_cpu(int n)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+		return -1;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && !n--)
+			return cpu;
+	return -1;
+}
+
+/* Both ends here: what was given, or memory that the two share. */
+static void choose_device(struct host *h, const struct options *o, int side, pid_t family)
+{
+	static char text[2][128];
+	h->device = o->device[side] ? o->device[side] : o->device[0];
+	if (h->device)
+		return;
+	snprintf(text[side], sizeof(text[side]), "inline:net_memif0,role=%s,socket=uroce-compare-%d,ip=10.0.0.%d/24", side ? "client" : "server", (int)family, side + 1);
+	h->device = text[side];
+}
+
+static int run_side(const struct options *o, int side, int fd, pid_t family)
+{
+	struct host h = { .options = o, .is_client = !side, .cpu = o->cpu[0] < 0 ? nth_cpu(side) : o->cpu[side] < 0 ? o->cpu[0] : o->cpu[side] };
+	exchange_init(&h.exchange, fd);
+	choose_device(&h, o, side, family);
+	return side ? server_run(&h) : client_run(&h);
+}
+
+static int run_both(const struct options *o)
+{
+	int fd[2], status;
+	pid_t family = getpid(), child;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) || (child = fork()) < 0) {
+		fprintf(stderr, "uroce-compare: %s\n", strerror(errno));
+		return 1;
+	}
+	close(fd[child != 0]);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		setenv("UROCE_LOG", "error", 0); /* what both would warn of, one says */
+		_exit(run_side(o, 1, fd[1], family));
+	}
+	int rc = run_side(o, 0, fd[0], family);
+	bool is_fine = waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
+	return rc ? rc : !is_fine;
+}
+
+static int run_one(const struct options *o)
+{
+	struct host h = { .options = o, .is_client = !o->listen, .cpu = o->cpu[0], .device = o->device[0] };
+	if (o->listen ? exchange_listen(&h.exchange, o->listen, EXCHANGE_PORT) : exchange_connect(&h.exchange, o->connect, EXCHANGE_PORT))
+		return 1;
+	return o->listen ? server_run(&h) : client_run(&h);
+}
+
+int main(int argc, char **argv)
+{
+	static struct options o;
+	bool is_done;
+	if (!options_parse(argc, argv, &o, &is_done))
+		return 2;
+	if (is_done)
+		return 0;
+	return o.listen || o.connect ? run_one(&o) : run_both(&o);
+}
