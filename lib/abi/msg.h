@@ -303,7 +303,7 @@ struct abi_rep {
 	};
 };
 
-/* Records in the event pipes; each is written whole. One CQ event: its cookie (8 bytes). One async event: */
+/* Records in the event channels; each is one read. One CQ event: its cookie (8 bytes). One async event: */
 struct abi_async_event {
 	uint64_t cookie; /* of the QP, CQ or SRQ */
 	uint32_t type;   /* enum abi_event */

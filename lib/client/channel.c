@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion channels and the asynchronous events of a context (IBA vol. 1, 11.4.2, 11.6.3): reading what the engine wrote
- * into a pipe and finding the object it names. When an event fires is the engine's business, arming is completion.c's.
+ * into a socket and finding the object it names. When an event fires is the engine's business, arming is completion.c's.
  * Invariant: an event is handed out only while its object is in the table of live objects, and is counted as delivered
  * before the lock of that table is let go. */
 #include <errno.h>
@@ -9,14 +9,14 @@
 
 #include "client.h"
 
-/* A daemon that hangs keeps its end of the pipe, and nothing would come through it. */
+/* An engine that has let go of us may hang before it closes its end, and nothing would come through it. */
 static bool is_over(const struct uroce_context *ctx, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	return engine_is_dead(ctx->page, ctx->life) && poll(&p, 1, 0) == 0;
 }
 
-/* One record, whole. 0, or -errno; -ENODEV: the writing end is gone, and the engine with it. */
+/* One record, whole. 0, or -errno; -ENODEV: the engine is gone, and with it the writing end; or this session has found so (served.c). */
 static int read_record(const struct uroce_context *ctx, int fd, void *record, size_t size)
 {
 	ssize_t got;

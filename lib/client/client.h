@@ -264,7 +264,9 @@ static inline uint32_t completion_phase(uint32_t slots, uint32_t index)
 void completion_clear(struct abi_cqe *cqes, uint32_t slots, uint32_t head);
 /* completion.c: whether the CQE with this index was written; slots that were never written seem to hold one of QP 0. */
 bool completion_is_there(const struct uroce_cq *cq, uint32_t index);
-/* completion.c: forgets the CQEs of a QP that are there and not polled yet. */
+/* completion.c: a CQE into another slot, whose phase stays. */
+void completion_move(struct abi_cqe *to, const struct abi_cqe *from);
+/* completion.c: takes the CQEs of a QP that are not polled yet out of the ring. By who polls, or nobody meanwhile. */
 void completion_purge(struct uroce_cq *cq, uint32_t qpn);
 /* memory.c: frees the blocks that are left. */
 void memory_free_all(struct uroce_context *ctx);

@@ -4,10 +4,11 @@
  * Invariant: slots from `head` on whose phase is that of the head's pass belong to this side until the head is published;
  * the engine writes none of them before. */
 #include <errno.h>
+#include <string.h>
 
 #include "client.h"
 
-#define CQE_PURGED UINT32_MAX /* in qpn: of a QP that is gone. No QPN has more than 24 bits. */
+#define QPN_NONE UINT32_MAX /* no QPN has more than 24 bits */
 
 /* ---- creation ---- */
 
@@ -134,10 +135,8 @@ static inline unsigned take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n
 	uint32_t head = cq->head;
 	unsigned got = 0;
 	while (got < n && completion_is_there(cq, head)) {
-		const struct abi_cqe *e = &cq->cqes[head++ & mask];
-		if (__builtin_expect(e->qpn == CQE_PURGED, 0))
-			continue;
-		fill_wc(&wc[got++], e);
+		fill_wc(&wc[got++], &cq->cqes[head & mask]);
+		head++;
 	}
 	if (head != cq->head) {
 		cq->head = head;
@@ -178,14 +177,40 @@ int uroce_cq_poll(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
 	return (int)got;
 }
 
+void completion_move(struct abi_cqe *to, const struct abi_cqe *from)
+{
+	memcpy(to, from, offsetof(struct abi_cqe, phase));
+}
+
+static uint32_t find_end(const struct uroce_cq *cq)
+{
+	uint32_t i = cq->head;
+	while (i - cq->head < cq->slots && completion_is_there(cq, i))
+		i++;
+	return i;
+}
+
+/* Those that stay move up, in order, to slots that are this side's too; each slot keeps its phase. So what is left of a QP that
+ * is gone takes no room of the CQ's. */
 void completion_purge(struct uroce_cq *cq, uint32_t qpn)
 {
 	const uint32_t mask = cq->slots - 1;
-	for (uint32_t i = cq->head; i - cq->head < cq->slots && completion_is_there(cq, i); i++) {
-		struct abi_cqe *e = &cq->cqes[i & mask];
+	uint32_t end = find_end(cq), head = end;
+	for (uint32_t i = end; i != cq->head;) {
+		const struct abi_cqe *e = &cq->cqes[--i & mask];
 		if (e->qpn == qpn)
-			e->qpn = CQE_PURGED;
+			continue;
+		if (--head != i)
+			completion_move(&cq->cqes[head & mask], e);
 	}
+	if (head == cq->head)
+		return;
+	/* What stood there tells of no WR any more (flush.c). */
+	for (uint32_t i = cq->head; i != head; i++)
+		cq->cqes[i & mask].qpn = QPN_NONE;
+	cq->head = head;
+	/* Release: as in take. */
+	atomic_store_explicit(&cq->ring->client_index, head, memory_order_release);
 }
 
 int uroce_cq_arm(struct uroce_cq *cq, bool solicited_only)

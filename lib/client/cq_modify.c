@@ -4,7 +4,6 @@
  * Invariant: the slots that are polled are those into which the engine writes, whenever no call of this file is going on; also
  * when the engine died in the middle of one. */
 #include <errno.h>
-#include <string.h>
 
 #include "client.h"
 
@@ -21,7 +20,7 @@ static void move_cqes(const struct uroce_cq *cq, struct abi_cqe *to, uint32_t sl
 {
 	for (uint32_t i = cq->head; i - cq->head < slots && completion_is_there(cq, i); i++) {
 		struct abi_cqe *e = &to[i & (slots - 1)];
-		memcpy(e, &cq->cqes[i & (cq->slots - 1)], offsetof(struct abi_cqe, phase));
+		completion_move(e, &cq->cqes[i & (cq->slots - 1)]);
 		atomic_store_explicit(&e->phase, completion_phase(slots, i), memory_order_relaxed);
 	}
 }

@@ -5,12 +5,12 @@
  * Invariant: a message is taken only in a step that expects it; else the session ends. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,37 +81,51 @@ static int take_welcome(struct served *s, const struct ctl_message *m, int *fd)
 	return 0;
 }
 
-/* Takes one end of a pipe and nothing else: another kind of file could block, or be one of the user's. */
-static int take_pipe(struct served *s, int *fd, int mode, int flags, int *to)
+/* Takes over a descriptor of the kind that is meant and of no other, which could block, or be one of the user's. */
+static int take_file(struct served *s, int *fd, bool is_right, const char *kind, int flags, int *to)
 {
-	struct stat st;
-	int now = fcntl(*fd, F_GETFL);
-	if (now < 0 || (now & O_ACCMODE) != mode || fstat(*fd, &st) || !S_ISFIFO(st.st_mode))
-		return talk_end(&s->talk, -EPROTO, "sent another file than the %s end of a pipe", mode == O_RDONLY ? "reading" : "writing");
+	if (!is_right)
+		return talk_end(&s->talk, -EPROTO, "sent another file than %s", kind);
 	if (fcntl(*fd, F_SETFL, flags))
-		return talk_end(&s->talk, -errno, "sent a pipe that cannot be set up: %s", strerror(errno));
+		return talk_end(&s->talk, -errno, "sent %s that cannot be set up: %s", kind, strerror(errno));
 	*to = *fd;
 	*fd = -1;
 	return 0;
 }
 
+/* Linux does not tell an eventfd from its other files without a name; none of them takes eight bytes for anything but a number. */
 static int take_wake(struct served *s, const struct ctl_message *m, int *fd)
 {
+	struct stat st;
+	bool is_right = !fstat(*fd, &st) && !(st.st_mode & S_IFMT);
 	s->step = STEP_ASYNC;
-	return take_pipe(s, fd, O_WRONLY, O_NONBLOCK, &s->wake_fd);
+	return take_file(s, fd, is_right, "an eventfd", O_NONBLOCK, &s->wake_fd);
+}
+
+static bool has_option(int fd, int option, int value)
+{
+	int is = -1;
+	socklen_t len = sizeof(is);
+	return !getsockopt(fd, SOL_SOCKET, option, &is, &len) && is == value;
+}
+
+/* Whether its reads block is the program's to choose: at first they do. */
+static int take_events(struct served *s, int *fd, int *to)
+{
+	bool is_right = has_option(*fd, SO_DOMAIN, AF_UNIX) && has_option(*fd, SO_TYPE, SOCK_SEQPACKET);
+	return take_file(s, fd, is_right, "the end of a channel of events", 0, to);
 }
 
 static int take_async(struct served *s, const struct ctl_message *m, int *fd)
 {
 	s->step = STEP_ARENA;
-	return take_pipe(s, fd, O_RDONLY, 0, &s->async_fd);
+	return take_events(s, fd, &s->async_fd);
 }
 
-/* Whether its reads block is the program's to choose: at first they do. */
 static int take_channel(struct served *s, const struct ctl_message *m, int *fd)
 {
 	s->step = STEP_REPLY;
-	return take_pipe(s, fd, O_RDONLY, 0, &s->channel_fd);
+	return take_events(s, fd, &s->channel_fd);
 }
 
 static int map_arena(struct served *s, int fd, uint64_t bytes)
@@ -236,21 +250,19 @@ static void close_channel_fd(struct served *s)
 	s->channel_fd = -1;
 }
 
-static int call(void *session, const struct abi_req *req, struct abi_rep *rep)
+/* Who waits for an event is woken, and finds the end behind what is there: a daemon that hangs keeps its own ends open. Not
+ * by a read with a timeout, which no signal handler restarts. */
+static void end_events(const struct served *s)
 {
-	struct served *s = session;
+	shutdown(s->async_fd, SHUT_RD);
+	for (uint32_t i = 0; i < s->channels_n; i++)
+		shutdown(s->channels[i].fd, SHUT_RD);
+}
+
+static void ask(struct served *s, const struct abi_req *req, struct abi_rep *rep)
+{
 	struct ctl_message m = { .request = *req };
-	int err = 0;
-	/* Between calls nobody looks at the socket: what the daemon said at the end waits there. */
-	if (!s->talk.is_over && talk_is_broken(&s->talk))
-		talk_take_leave(&s->talk);
-	if (s->talk.is_over) {
-		if (req->type == ABI_DESTROY_CHANNEL)
-			drop_channel(s, req->handle);
-		return -ENODEV;
-	}
-	if (req->type == ABI_CREATE_CHANNEL && !has_room_for_channel(s))
-		return -ENOMEM;
+	int err;
 	s->req = req;
 	s->rep = rep;
 	s->step = req->type == ABI_CREATE_CHANNEL ? STEP_CHANNEL : STEP_REPLY;
@@ -258,7 +270,25 @@ static int call(void *session, const struct abi_req *req, struct abi_rep *rep)
 	while (!err && s->step != STEP_IDLE)
 		err = take_one(s, s->patience.reply_ms);
 	close_channel_fd(s); /* of a request that was refused */
-	return err ? -ENODEV : 0;
+}
+
+static int call(void *session, const struct abi_req *req, struct abi_rep *rep)
+{
+	struct served *s = session;
+	/* Between calls nobody looks at the socket: what the daemon said at the end waits there. */
+	if (!s->talk.is_over && talk_is_broken(&s->talk))
+		talk_take_leave(&s->talk);
+	if (!s->talk.is_over) {
+		if (req->type == ABI_CREATE_CHANNEL && !has_room_for_channel(s))
+			return -ENOMEM;
+		ask(s, req, rep);
+	}
+	if (!s->talk.is_over)
+		return 0;
+	end_events(s);
+	if (req->type == ABI_DESTROY_CHANNEL)
+		drop_channel(s, req->handle);
+	return -ENODEV;
 }
 
 static int region(void *session, uint32_t arena, void **base, uint64_t *bytes)
@@ -271,20 +301,11 @@ static int region(void *session, uint32_t arena, void **base, uint64_t *bytes)
 	return 0;
 }
 
-/* A full pipe wakes as well as one more byte. A pipe whose daemon has gone must not end the program by a signal. */
 static void wake(void *session)
 {
-	static const struct timespec at_once;
 	const struct served *s = session;
-	sigset_t broken_pipe, before;
-	if (talk_is_broken(&s->talk))
-		return;
-	sigemptyset(&broken_pipe);
-	sigaddset(&broken_pipe, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-	if (write(s->wake_fd, "", 1) < 0 && errno == EPIPE)
-		sigtimedwait(&broken_pipe, NULL, &at_once);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!talk_is_broken(&s->talk))
+		eventfd_write(s->wake_fd, 1);
 }
 
 static const _Atomic uint32_t *life(void *session)

@@ -13,7 +13,7 @@ struct uroce_open_attr;
 
 struct session_ops {
 	/* Carries out a request and fills rep (status included). Returns 0, or -ENODEV when the engine is gone: at once, also
-	 * when it went while this waited. Any thread, one at a time. The fd of a completion channel stays the session's:
+	 * when it went while this waited, and who reads events finds their end from then on. Any thread, one at a time. The fd of a completion channel stays the session's:
 	 * DESTROY_CHANNEL, even of an engine that is gone, or close closes it. */
 	int (*call)(void *session, const struct abi_req *req, struct abi_rep *rep);
 	/* The client's mapping of an arena; it stays until close. Arena 0: struct abi_engine_page at 0, struct abi_doorbells at

@@ -21,8 +21,9 @@
  * return -ENODEV, also those that are waiting; polls return first what was completed, then UROCE_WC_WR_FLUSH_ERR for every WR
  * still outstanding in a queue of the CQ (those of one queue in post order; what is in an SRQ is in no CQ's), then -ENODEV;
  * event calls return what waits in the fd, then one of them UROCE_EVENT_DEVICE_FATAL, then all -ENODEV. One line of the log
- * says why, with the next control call or uroce_close at the latest. Destroy calls succeed; pool memory stays mapped until
- * uroce_close. To go on, close the context and open another.
+ * says why, with the next control call or uroce_close at the latest. A daemon that hangs is found out by a control call, which
+ * gives it 30 s to answer, and has then ended for all threads, those that wait for an event too. Destroy calls succeed; pool
+ * memory stays mapped until uroce_close. To go on, close the context and open another.
  *
  * Ownership. An object belongs to its creator until it is destroyed; what it was created from has to stay until then
  * (-EBUSY). A child made by fork must not use any of them: it inherits no shared memory, and fds are closed on exec. */
@@ -364,8 +365,8 @@ int uroce_channel_create(struct uroce_context *ctx, struct uroce_channel **out);
 int uroce_channel_destroy(struct uroce_channel *ch);
 /** Any thread.
  * @param ch  the channel
- * @return an fd that is readable when an event waits, for poll and epoll. It is the channel's: do not read or close it;
- * O_NONBLOCK may be set */
+ * @return an fd (a socket) that is readable when an event waits, for poll and epoll. It is the channel's: do not read, shut or
+ * close it; O_NONBLOCK may be set */
 int uroce_channel_fd(const struct uroce_channel *ch);
 /** Takes one event: blocks unless the fd is O_NONBLOCK. Each event taken must be acknowledged before the CQ can be destroyed.
  * Events of CQs that were destroyed meanwhile are passed over, so that a readable fd does not promise one: set O_NONBLOCK when
@@ -373,7 +374,7 @@ int uroce_channel_fd(const struct uroce_channel *ch);
  * one gets it.
  * @param ch  the channel
  * @param[out] cq  the one that fired
- * @return 0; -EAGAIN: none waits; -EINTR: a signal; -ENODEV: the engine is gone; -EIO: the pipe holds what is no event */
+ * @return 0; -EAGAIN: none waits; -EINTR: a signal; -ENODEV: the engine is gone; -EIO: what came is no event */
 int uroce_channel_get_event(struct uroce_channel *ch, struct uroce_cq **cq);
 /** Acknowledges events taken for this CQ. Takes a lock: cheaper for many at a time. Any thread.
  * @param cq  the CQ

@@ -29,13 +29,12 @@ int core_client_new(struct core *c, struct core_client **out)
 	if (!k)
 		return -ENOMEM;
 	k->core = c;
-	k->async = (struct channel){ -1, -1, 0 };
 	arenas_init(&k->arenas, c->config.hooks);
 	int rc = arenas_grow(&k->arenas, &arena);
 	if (!rc)
 		rc = arenas_take(&k->arenas, DOORBELLS_OFFSET + sizeof(struct abi_doorbells), 4096, &arena, &offset);
 	if (!rc)
-		rc = c->config.hooks->channel_new(c->config.hooks->arg, &k->async.read_fd, &k->async.write_fd);
+		rc = channel_init(&k->async, c->config.hooks, true);
 	if (rc) {
 		arenas_destroy(&k->arenas);
 		free(k);
@@ -162,7 +161,7 @@ static void destroy_memory(struct core_client *k, uint32_t handle, struct memory
 static void destroy_channel(struct core_client *k, uint32_t handle, struct channel *ch)
 {
 	handles_remove(&k->channels, handle);
-	k->core->config.hooks->channel_free(k->core->config.hooks->arg, ch->read_fd, ch->write_fd);
+	channel_destroy(ch, k->core->config.hooks);
 	free(ch);
 }
 
@@ -242,8 +241,7 @@ void core_client_free(struct core_client *k)
 	if (!k)
 		return;
 	core_client_detach(k, UINT_MAX);
-	const struct core_hooks *h = k->core->config.hooks;
-	h->channel_free(h->arg, k->async.read_fd, k->async.write_fd);
+	channel_destroy(&k->async, k->core->config.hooks);
 	arenas_destroy(&k->arenas);
 	free(k->by_doorbell);
 	free(k);

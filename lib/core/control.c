@@ -72,15 +72,14 @@ static int create_channel(struct core_client *k, const struct abi_req *req, stru
 	struct channel *ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return -ENOMEM;
-	TAILQ_INIT(&ch->late);
-	rc = h->channel_new(h->arg, &ch->read_fd, &ch->write_fd);
+	rc = channel_init(ch, h, false);
 	if (!rc && !(rep->handle = handles_add(&k->channels, ch))) {
-		h->channel_free(h->arg, ch->read_fd, ch->write_fd);
+		channel_destroy(ch, h);
 		rc = -ENOMEM;
 	}
 	if (rc) {
 		free(ch);
-		return client_refuse(rep, rc, "no pipe can be had for a completion channel");
+		return client_refuse(rep, rc, "no descriptors can be had for a completion channel");
 	}
 	rep->channel.fd = ch->read_fd;
 	return 0;

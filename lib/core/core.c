@@ -138,7 +138,7 @@ void core_run(struct core *c, uint64_t now_ns)
 	if (c->loop.head != c->loop.tail)
 		dispatch_loop(c);
 	if (!TAILQ_EMPTY(&c->late))
-		event_retry(c);
+		channel_retry_late(c);
 	wheel_run(c->env.wheel, now_ns);
 	doorbell_scan(c);
 	if (!TAILQ_EMPTY(&c->overruns))

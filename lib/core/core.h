@@ -56,15 +56,15 @@ struct core_mcast_map {
 /* A bit for each. Any thread. */
 uint32_t core_mcast_cores(const struct core_mcast_map *map, const struct gid *group);
 
-/* What the outside does for the core: the few system calls that the slow path and events need. host.c has some: memory of this process and pipes. */
+/* What the outside does for the core: the few system calls that the slow path and events need. host.c has some: memory of this process and socket pairs. */
 struct core_hooks {
 	/* A region that both engine and client can map, zeroed, page aligned; *fd its memfd or -1. 0 or a negative errno. */
 	int (*region_new)(void *arg, uint64_t bytes, void **base, int *fd);
 	void (*region_free)(void *arg, void *base, uint64_t bytes, int fd);
-	/* A pipe for events: the reading end is the client's, the writing end never blocks. */
+	/* For events: what is written at one end comes out at the other, a record by each read. The reading end is the client's; nothing that it does there holds up the writing end. */
 	int (*channel_new)(void *arg, int *read_fd, int *write_fd);
 	void (*channel_free)(void *arg, int read_fd, int write_fd);
-	/* Puts one record into it, whole. 0; -EAGAIN: full. */
+	/* Puts one record into it, whole. 0; -EAGAIN: full; -EPIPE: the reading end takes no more, ever. */
 	int (*channel_write)(void *arg, int write_fd, const void *record, uint32_t len);
 	void *arg;
 };
@@ -112,13 +112,13 @@ void core_set_port_up(struct core *c, uint64_t now_ns, bool is_up);
 
 /* ---- clients and control ----
  * A client is made and at last freed by any thread, one at a time; between core_client_attach and core_client_detach it belongs to the thread that drives the core. */
-/* Makes the first region and the event pipe (system calls). 0 or a negative errno. */
+/* Makes the first region and the event channel (system calls). 0 or a negative errno. */
 int core_client_new(struct core *c, struct core_client **out);
 /* From now on its doorbells are looked at. Driving thread. */
 void core_client_attach(struct core_client *k);
 /* Lets go of up to `budget` of its objects; true: all are gone, and nothing in the core knows the client any more. Flushes nothing: the client is gone. Driving thread. A client that was never attached is detached. */
 bool core_client_detach(struct core_client *k, unsigned budget);
-/* Unmaps its regions and closes its pipes (system calls). A client that is still attached is detached first, and this is then for the driving thread. */
+/* Unmaps its regions and closes its channels (system calls). A client that is still attached is detached first, and this is then for the driving thread. */
 void core_client_free(struct core_client *k);
 /* Carries out one request; always fills rep. Driving thread. With is_grown_outside, status -ENOBUFS can mean that nothing was done and a new region is needed first: core_client_grow tells. */
 void core_control(struct core_client *k, uint64_t now_ns, const struct abi_req *req, struct abi_rep *rep);
@@ -131,7 +131,7 @@ int core_client_add_region(struct core_client *k, void *base, uint64_t bytes, in
 int core_client_region(const struct core_client *k, uint32_t arena, void **base, uint64_t *bytes, int *fd);
 /* The region's fd has been closed by the caller; the mapping stays. */
 void core_client_forget_fd(struct core_client *k, uint32_t arena);
-/* Reading end of the client's async event pipe. */
+/* Reading end of the channel of the client's asynchronous events. */
 int core_client_async_fd(const struct core_client *k);
 /* The same for a completion channel by its handle; -ENOENT. Driving thread. */
 int core_client_channel_fd(const struct core_client *k, uint32_t channel);
@@ -155,7 +155,7 @@ struct core_stats {
 	uint64_t bad_indices;      /* looks at an SQ or RQ whose index cannot be */
 	uint64_t bad_doorbells;    /* rung numbers that no QP has */
 	uint64_t cq_overruns;      /* a CQ index that cannot be is one */
-	uint64_t lost_events;      /* asynchronous events that found their pipe full */
+	uint64_t lost_events;      /* asynchronous ones for which there was no room any more, and any whose client had closed its end */
 	uint64_t refused_requests;
 	uint32_t qps, cqs, mrs, mws, clients;
 	uint64_t qp_bytes;      /* engine-side memory of all QPs, without rings */

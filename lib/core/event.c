@@ -1,51 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events: of completions into channels, asynchronous ones into a client's pipe, and what follows when a CQ overruns. Owns the lists of CQs and channels that wait for room in a pipe, and of clients with an
- * overrun CQ. A pipe that nobody reads costs a bounded number of system calls a millisecond, and an overrun a bounded part of a round, however many objects its client has.
- *
- * Invariant: a CQ is late exactly while an event of it has been fired and is not in its channel's pipe; a channel is late exactly while a CQ of it is. */
+/* Events: of completions, asynchronous ones, and what follows when a CQ overruns. Owns the list of clients with an overrun CQ; an overrun costs a bounded part of a round, however many objects its client has.
+ * How an event gets to the client, now or later, is channel.c's. */
 #include "machine.h"
 
-#define LATE_NS 1000000u    /* until events that found their pipe full are tried again */
-#define LATE_CHANNELS 16u   /* tried then, and of each so many */
-#define LATE_EVENTS 16u
 #define OVERRUN_PIECE 256u  /* QPs of a client with an overrun CQ that are looked at in a round */
 
-static bool write_record(const struct core *c, int fd, const void *record, uint32_t bytes)
-{
-	const struct core_hooks *h = c->config.hooks;
-	return h->channel_write(h->arg, fd, record, bytes) == 0;
-}
-
 /* ---- of completions ---- */
-
-static bool write_completion(const struct core *c, const struct completion_queue *q)
-{
-	return write_record(c, q->cq.event_fd, &q->cq.cookie, sizeof(q->cq.cookie));
-}
-
-static void make_late(struct core *c, struct completion_queue *q)
-{
-	struct channel *ch = q->channel;
-	q->is_late = true;
-	TAILQ_INSERT_TAIL(&ch->late, q, late_link);
-	if (ch->is_late)
-		return;
-	ch->is_late = true;
-	if (TAILQ_EMPTY(&c->late))
-		c->late_at = c->env.now_ns + LATE_NS;
-	TAILQ_INSERT_TAIL(&c->late, ch, late_link);
-}
-
-static void leave_late(struct core *c, struct completion_queue *q)
-{
-	struct channel *ch = q->channel;
-	q->is_late = false;
-	TAILQ_REMOVE(&ch->late, q, late_link);
-	if (!TAILQ_EMPTY(&ch->late))
-		return;
-	ch->is_late = false;
-	TAILQ_REMOVE(&c->late, ch, late_link);
-}
 
 void event_fire(struct core *c, struct completion_queue *q)
 {
@@ -53,8 +13,7 @@ void event_fire(struct core *c, struct completion_queue *q)
 	if (q->is_late)
 		return;
 	c->stats.events++;
-	if (q->channel->is_late || !write_completion(c, q))
-		make_late(c, q);
+	c->stats.lost_events += !channel_put_completion(c, q);
 }
 
 static void notify(struct core *c, struct completion_queue *q)
@@ -75,41 +34,10 @@ void event_notify(struct core *c)
 	}
 }
 
-/* As many as its pipe has room for, at most LATE_EVENTS. */
-static void retry_channel(struct core *c, struct channel *ch)
-{
-	struct completion_queue *q;
-	for (unsigned i = 0; i < LATE_EVENTS && (q = TAILQ_FIRST(&ch->late)); i++) {
-		if (!write_completion(c, q))
-			return;
-		leave_late(c, q);
-	}
-}
-
-/* Each of them once, from the one that has waited for the longest. */
-void event_retry(struct core *c)
-{
-	struct channel *ch, *last = TAILQ_LAST(&c->late, late_channels);
-	if (c->env.now_ns < c->late_at)
-		return;
-	c->late_at = c->env.now_ns + LATE_NS;
-	for (unsigned i = 0; i < LATE_CHANNELS; i++) {
-		ch = TAILQ_FIRST(&c->late);
-		retry_channel(c, ch);
-		if (ch->is_late) {
-			TAILQ_REMOVE(&c->late, ch, late_link);
-			TAILQ_INSERT_TAIL(&c->late, ch, late_link);
-		}
-		if (ch == last)
-			return;
-	}
-}
-
 void event_forget_cq(struct core *c, struct completion_queue *q)
 {
 	struct cq **at = &c->env.dirty;
-	if (q->is_late)
-		leave_late(c, q);
+	channel_forget_cq(c, q);
 	if (!q->cq.is_dirty)
 		return;
 	while (*at != &q->cq) /* few: the list is emptied in every round */
@@ -139,13 +67,13 @@ const char *core_event_name(unsigned type)
 	return type < ABI_EVENT_TYPES ? names[type] : NULL;
 }
 
-/* Each is counted once, also one that is lost because the program does not read: nothing waits for it. */
+/* Each is counted once, also one that is lost because the program does not read: nothing waits for a program. Who is on its way out reads nothing any more. */
 static void write_async(struct core_client *k, uint64_t cookie, enum abi_event type)
 {
 	struct core *c = k->core;
 	struct abi_async_event e = { .cookie = cookie, .type = type };
 	c->stats.raised[type]++;
-	if (write_record(c, k->async.write_fd, &e, sizeof(e)))
+	if (channel_put_async(c, &k->async, &e, k->is_attached))
 		return;
 	c->stats.lost_events++;
 	log_limited(c->env.log, &k->refusals, c->env.now_ns, LOG_WARN, "%s: event %s is lost: its program does not read its asynchronous events", c->config.name, names[type]);
@@ -230,4 +158,5 @@ void event_forget_client(struct core_client *k)
 	if (k->has_overrun)
 		TAILQ_REMOVE(&k->core->overruns, k, overrun_link);
 	k->has_overrun = false;
+	channel_forget_async(k->core, &k->async);
 }

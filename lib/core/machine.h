@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of a core and of its clients; for the files of this folder only. core.c owns the life of a core, dispatch.c what comes in, schedule.c what goes out, doorbell.c which send queues are
- * looked at, event.c the events, moderation.c when those of completions wait, control.c and ..._control.c the requests, client.c the objects of a client. */
+ * looked at, event.c the events, channel.c how they get to the client, moderation.c when those of completions wait, control.c and ..._control.c the requests, client.c the objects of a client. */
 #ifndef UROCE_MACHINE_H
 #define UROCE_MACHINE_H
 
@@ -37,7 +37,7 @@ struct core {
 	struct qp *linger[LINGER_MAX];
 	uint32_t lingering;
 	TAILQ_HEAD(, core_client) overruns;      /* with a CQ that overran, whose QPs have not all been told */
-	TAILQ_HEAD(late_channels, channel) late; /* whose pipe was full */
+	TAILQ_HEAD(late_channels, channel) late; /* in which something waits for room */
 	uint64_t late_at;
 	bool is_port_up;
 	struct core_client *clients;
@@ -54,12 +54,13 @@ struct core {
 	uint32_t next_pd;
 };
 
-/* Completion channel: the pipe. */
+/* Where events of completions go, or the asynchronous ones of a client. */
 struct channel {
 	int read_fd, write_fd;
 	uint32_t refs;
 	bool is_late;
 	TAILQ_HEAD(, completion_queue) late; /* with an event that is to be written */
+	struct waiting_events *waiting;      /* asynchronous ones that are; NULL: a channel of completions */
 	TAILQ_ENTRY(channel) late_link;
 };
 
@@ -148,8 +149,6 @@ void dispatch_loop(struct core *c);
 /* event.c */
 /* Looks at the arm words of the CQs that have new CQEs. */
 void event_notify(struct core *c);
-/* Events that found their pipe full, once in a while. */
-void event_retry(struct core *c);
 void event_forget_cq(struct core *c, struct completion_queue *q);
 /* Writes an event of q's, or sees to it that it is written; it has been armed for. */
 void event_fire(struct core *c, struct completion_queue *q);
@@ -160,6 +159,19 @@ void event_on_gids_changed(void *arg);
 /* A piece of what overrun CQs bring about. */
 void event_handle_overruns(struct core *c);
 void event_forget_client(struct core_client *k);
+
+/* channel.c */
+/* 0 or a negative errno. */
+int channel_init(struct channel *ch, const struct core_hooks *h, bool is_async);
+void channel_destroy(struct channel *ch, const struct core_hooks *h);
+/* An event of q's, which is not late: now, or when there is room. false: its client takes no more, and it is lost. */
+bool channel_put_completion(struct core *c, struct completion_queue *q);
+/* The same; also lost is what finds no room and may not wait, or finds too many that do. */
+bool channel_put_async(struct core *c, struct channel *ch, const struct abi_async_event *e, bool may_wait);
+/* What found no room, once in a while; there is something. */
+void channel_retry_late(struct core *c);
+void channel_forget_cq(struct core *c, struct completion_queue *q);
+void channel_forget_async(struct core *c, struct channel *ch);
 
 /* moderation.c */
 void moderation_init(struct moderation *m);

@@ -5,15 +5,15 @@
  *     client                                   daemon
  *       HELLO (versions, features)      ->
  *                                       <-     WELCOME (version, features) + fd: the life page, read-only
- *                                       <-     WAKE + fd: writing end of the pipe that wakes the client's engine core
- *                                       <-     ASYNC + fd: reading end of the asynchronous events
+ *                                       <-     WAKE + fd: an eventfd, written to by the client to wake its engine core
+ *                                       <-     ASYNC + fd: reading end of the asynchronous events, a SOCK_SEQPACKET socket
  *                                       <-     REGION (arena 0) + fd
  *       MAPPED (arena 0)                ->
  *                                       <-     READY
  *       REQUEST (struct abi_req)        ->
  *                                       <-     REGION + fd        only if the request needs memory that no arena has
  *       MAPPED                          ->
- *                                       <-     CHANNEL + fd       only before the reply to CREATE_CHANNEL
+ *                                       <-     CHANNEL + fd       only before the reply to CREATE_CHANNEL; as ASYNC
  *                                       <-     REPLY (struct abi_rep)
  *       BYE or just close               ->
  *                                       <-     BYE (code, text), at any time: the daemon ends the session

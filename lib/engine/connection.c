@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dialogue with one client (ctl.h): a table says what may be said in which state; what the builder has finished takes the dialogue on. Owns the client's socket, pidfd and wake-up pipe.
+/* The dialogue with one client (ctl.h): a table says what may be said in which state; what the builder has finished takes the dialogue on. Owns the client's socket, pidfd and wake-up eventfd.
  * Invariant: at most one message or finished job is handled at a time, and in state BUILDING none is read: so the client's memory and the request under way have one writer. */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "server_inside.h"
@@ -92,22 +92,20 @@ static void work_client(struct job *j)
 	c->job_err = core_client_new(engine_core_stack(c->core), &c->client);
 }
 
-static bool open_wake_pipe(struct connection *c, int *writing_end)
+static bool open_wake(struct connection *c)
 {
-	int fds[2];
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
-		connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "no pipe can be had to wake its engine core: %s", strerror(errno));
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (fd < 0) {
+		connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "no eventfd can be had to wake its engine core: %s", strerror(errno));
 		return false;
 	}
-	int err = engine_core_watch(c->core, fds[0]);
+	int err = engine_core_watch(c->core, fd);
 	if (!err) {
-		c->wake_fd = fds[0];
-		*writing_end = fds[1];
+		c->wake_fd = fd;
 		return true;
 	}
-	close(fds[0]);
-	close(fds[1]);
-	connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "its engine core cannot watch another pipe: %s", strerror(-err));
+	close(fd);
+	connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "its engine core cannot watch another eventfd: %s", strerror(-err));
 	return false;
 }
 
@@ -115,20 +113,17 @@ static void on_client_made(struct job *j)
 {
 	struct connection *c;
 	struct ctl_message m;
-	int writing_end;
 	if (!take_back(j, &c))
 		return;
 	if (c->job_err) {
 		connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "memory for it cannot be had: %s", strerror(-c->job_err));
 		return;
 	}
-	if (!open_wake_pipe(c, &writing_end))
+	if (!open_wake(c))
 		return;
 	memset(&m, 0, sizeof(m));
 	m.welcome = (struct ctl_welcome){ .version = c->version, .core = engine_core_index(c->core), .features = c->features };
-	bool is_open = connection_send(c, CTL_WELCOME, &m, c->server->life.fd) && connection_send(c, CTL_WAKE, &m, writing_end);
-	close(writing_end);
-	if (is_open && connection_send(c, CTL_ASYNC, &m, core_client_async_fd(c->client)))
+	if (connection_send(c, CTL_WELCOME, &m, c->server->life.fd) && connection_send(c, CTL_WAKE, &m, c->wake_fd) && connection_send(c, CTL_ASYNC, &m, core_client_async_fd(c->client)))
 		connection_offer_region(c);
 }
 

@@ -65,7 +65,7 @@ static const struct row {
 	{ "group_reports", FROM_CORE, offsetof(struct core_stats, group_reports), "IGMP and MLD reports sent." },
 	{ "cq_overruns", FROM_CORE, offsetof(struct core_stats, cq_overruns), "CQs that overran: their programs polled too late." },
 	{ "bad_wqes", FROM_CORE, offsetof(struct core_stats, bad_wqes), "WQEs that cannot be carried out." },
-	{ "lost_events", FROM_CORE, offsetof(struct core_stats, lost_events), "Asynchronous events that found their pipe full." },
+	{ "lost_events", FROM_CORE, offsetof(struct core_stats, lost_events), "Asynchronous events for which there was no room, and any whose program had shut its end." },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

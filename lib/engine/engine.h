@@ -38,7 +38,7 @@ void engine_carry_out(struct engine_core *ec, struct mail *m);
 int engine_poll(struct engine_core *ec);
 /* The core sleeps and there is work. Any thread. */
 void engine_wake(struct engine_core *ec);
-/* A descriptor whose readability ends the core's sleep too, and what was written there is then read away, bounded: the reading end of a client's wake-up pipe, non-blocking. Any thread. 0 or a negative errno. */
+/* An eventfd that ends the core's sleep too whenever it is written to; it is never read. Any thread. 0 or a negative errno. */
 int engine_core_watch(struct engine_core *ec, int fd);
 void engine_core_unwatch(struct engine_core *ec, int fd);
 

@@ -329,7 +329,7 @@ static void set_sleeping(struct poller *p, bool sleeping)
 		handover_set_sleeping(p->config.handover, p->config.index, sleeping);
 }
 
-/* Who rings after set_sleeping(true) writes a byte into a pipe; what was rung before is seen by the look after it. Frames from the port wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
+/* Who rings after set_sleeping(true) writes to an eventfd; what was rung before is seen by the look after it. Frames from the port wake nobody (the virtual devices have no RX interrupt), so sleep is short. */
 static void nap(struct poller *p)
 {
 	set_sleeping(p, true);

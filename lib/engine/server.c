@@ -24,7 +24,7 @@
 #define EVENTS 64
 #define ACCEPTS_A_TURN 8
 #define CHECK_NS 100000000u /* how exact deadlines are */
-#define FDS_A_CLIENT 6u     /* socket, pidfd, pipe of doorbells, pipe of events, one region on its way */
+#define FDS_A_CLIENT 6u     /* socket, pidfd, eventfd of doorbells, two ends of a channel of events, one region on its way */
 #define FDS_OF_OURS 64u
 
 static const char *const count_names[SERVER_COUNTS] = {

@@ -43,7 +43,7 @@ struct connection {
 	uint64_t features;
 	struct engine_core *core;
 	struct core_client *client;
-	int wake_fd; /* reading end of the pipe that wakes its engine core, watched by it; -1: none */
+	int wake_fd; /* the eventfd that wakes its engine core, watched by it; -1: none */
 	bool is_attached;
 	/* memory */
 	struct job job;

@@ -41,8 +41,8 @@ void fake_daemon_die(struct fake_daemon *d, bool is_whole)
 		d->f->channel[i][1] = -1;
 	}
 	close(d->f->async[1]);
-	close(d->wake[0]);
-	d->f->async[1] = d->wake[0] = -1;
+	close(d->wake);
+	d->f->async[1] = d->wake = -1;
 	shutdown(d->socket, SHUT_RDWR);
 }
 
@@ -69,6 +69,11 @@ static int open_other_file(struct fake_daemon *d, int which)
 		return fd[which != FILE_READING_END];
 	case FILE_SOCKET:
 		return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	case FILE_DATAGRAM:
+	case FILE_EVENTS:
+		insist(!socketpair(AF_UNIX, (which == FILE_EVENTS ? SOCK_SEQPACKET : SOCK_DGRAM) | SOCK_CLOEXEC, 0, fd), "socketpair");
+		close(fd[1]);
+		return fd[0];
 	case FILE_EVENTFD:
 		return eventfd(0, EFD_CLOEXEC);
 	default:
@@ -203,7 +208,7 @@ static bool attach(struct fake_daemon *d)
 	insist(m.header.type == CTL_HELLO && m.hello.magic == CTL_MAGIC, "the first message is not HELLO");
 	d->hello = m.hello;
 	m.welcome = (struct ctl_welcome){ .version = CTL_VERSION_MAX };
-	return say(d, CTL_WELCOME, &m, d->life_fd) && say_empty(d, CTL_WAKE, d->wake[1]) && say_empty(d, CTL_ASYNC, d->f->async[0])
+	return say(d, CTL_WELCOME, &m, d->life_fd) && say_empty(d, CTL_WAKE, d->wake) && say_empty(d, CTL_ASYNC, d->f->async[0])
 		&& send_region(d, 0) && say_empty(d, CTL_READY, -1);
 }
 
@@ -266,8 +271,8 @@ struct fake_daemon *fake_daemon_new(void)
 	assert_true(d->listener >= 0);
 	assert_int_equal(bind(d->listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(d->listener, 1), 0);
-	assert_int_equal(pipe2(d->wake, O_CLOEXEC), 0);
-	assert_int_equal(fcntl(d->wake[0], F_SETFL, O_NONBLOCK), 0);
+	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(d->wake >= 0);
 	d->life_fd = memfd_create("life", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(d->life_fd, CTL_LIFE_BYTES), 0);
 	d->life = mmap(NULL, CTL_LIFE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, d->life_fd, 0);
@@ -293,8 +298,7 @@ void fake_daemon_free(struct fake_daemon *d)
 	if (d->socket >= 0)
 		close(d->socket);
 	close(d->listener);
-	close(d->wake[0]);
-	close(d->wake[1]);
+	close(d->wake);
 	close(d->life_fd);
 	munmap(d->life, CTL_LIFE_BYTES);
 	unlink(d->path);

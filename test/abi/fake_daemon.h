@@ -19,12 +19,12 @@ enum mischief {
 	SAY_BYE,         /* arg: code */
 	HANG_UP,
 	STAY_SILENT,
-	DIE,             /* the life page says so, socket and pipes close */
+	DIE,             /* the life page says so, all descriptors close */
 	DIE_IN_PART,     /* the life page says so, a forked child holds the rest */
 	LET_GO,          /* the client's page says dead, and nothing else comes */
 	LET_GO_BYE,      /* with a BYE that comes a little later */
 };
-enum other_file { FILE_ON_DISK, FILE_READING_END, FILE_WRITING_END, FILE_SOCKET, FILE_EVENTFD, FILE_SMALL_MEMFD, OTHER_FILES };
+enum other_file { FILE_ON_DISK, FILE_READING_END, FILE_WRITING_END, FILE_SOCKET, FILE_DATAGRAM, FILE_EVENTS, FILE_EVENTFD, FILE_SMALL_MEMFD, OTHER_FILES };
 
 /* The messages that a daemon sends to a client that opens a context, then makes a channel, a CQ, a PD and a QP. */
 enum sending {
@@ -48,7 +48,7 @@ struct fake_daemon {
 	struct fake_engine *f;
 	char dir[64], path[96];
 	int listener, socket;
-	int wake[2];
+	int wake; /* eventfd */
 	int life_fd;
 	struct ctl_life *life;
 	pthread_t thread;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -107,7 +108,7 @@ static void on_reg_mr(struct fake_engine *f, const struct abi_req *req, struct a
 static void on_create_channel(struct fake_engine *f, const struct abi_req *req, struct abi_rep *rep)
 {
 	assert_true(f->channels < FAKE_OBJECTS);
-	assert_int_equal(pipe2(f->channel[f->channels], O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->channel[f->channels]), 0);
 	rep->channel.fd = f->channel[f->channels][0];
 	rep->handle = ++f->channels;
 }
@@ -364,7 +365,7 @@ struct fake_engine *fake_new(void)
 	new_arena(f, 1, FAKE_ARENA);
 	f->page = (struct abi_engine_page *)f->arena[0];
 	f->doorbells = (struct abi_doorbells *)(f->arena[0] + 4096);
-	assert_int_equal(pipe2(f->async, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->async), 0);
 	return f;
 }
 

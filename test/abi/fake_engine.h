@@ -63,7 +63,7 @@ struct fake_engine {
 	struct fake_qp qp[FAKE_OBJECTS];
 	struct fake_srq srq[FAKE_OBJECTS]; /* handle n is srq[n - 1] */
 	unsigned cqs, qps, srqs;
-	int channel[FAKE_OBJECTS][2]; /* pipes; handle 1 is channel[0] */
+	int channel[FAKE_OBJECTS][2]; /* the reading end and the other; handle 1 is channel[0] */
 	unsigned channels;
 	int async[2];
 	uint32_t handles;

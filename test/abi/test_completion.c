@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -181,14 +182,17 @@ static void test_destroy_purges(void **state)
 	assert_int_equal(uroce_cq_poll(x.cq, wc, 8), 2);
 	assert_int_equal(wc[0].wr_id, 5);
 	assert_int_equal(wc[1].wr_id, 7);
-	/* purged ones give their slots back too */
-	assert_int_equal(uroce_cq_poll(other, wc, 8), 7);
-	assert_int_equal(fake_tail(&x.f->cq[1].r), x.f->cq[1].tail);
-	/* what only purged ones are left of is empty, and its slots are free again */
+	/* those of a QP that is gone take no room, unpolled as the others are */
+	assert_int_equal(fake_tail(&x.f->cq[1].r), x.f->cq[1].tail - 7);
+	fake_complete_id(x.f, &x.f->cq[1], FAKE_QPN + 1, 8);
+	assert_int_equal(uroce_cq_poll(other, wc, 8), 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(wc[i].wr_id, i + (i == 7));
+	/* what only purged ones are left of is empty */
 	fake_complete_id(x.f, &x.f->cq[0], FAKE_QPN + 1, 8);
 	assert_int_equal(uroce_qp_destroy(b), 0);
-	assert_int_equal(uroce_cq_poll(x.cq, wc, 8), 0);
 	assert_int_equal(fake_tail(&x.f->cq[0].r), x.f->cq[0].tail);
+	assert_int_equal(uroce_cq_poll(x.cq, wc, 8), 0);
 	assert_int_equal(uroce_pd_destroy(pd), 0);
 	assert_int_equal(uroce_cq_destroy(other), 0);
 	close_cq(&x);
@@ -337,7 +341,7 @@ static void test_foreign_cookies(void **state)
 	close_cq(&x);
 }
 
-static void test_broken_pipes(void **state)
+static void test_broken_channels(void **state)
 {
 	struct fixture x = open_cq(4, 0);
 	struct uroce_async_event event;
@@ -355,6 +359,39 @@ static void test_broken_pipes(void **state)
 	uroce_async_ack_event(&event);
 	assert_int_equal(uroce_async_get_event(x.ctx, &event), -ENODEV);
 	close_cq(&x);
+}
+
+static void on_signal(int number)
+{
+}
+
+static void *wait_for_event(void *arg)
+{
+	struct uroce_cq *cq;
+	return (void *)(intptr_t)uroce_channel_get_event(arg, &cq);
+}
+
+/* A signal ends the wait for an event, unless its handler says that it does not. */
+static void test_signals(void **state)
+{
+	for (unsigned is_restarted = 0; is_restarted < 2; is_restarted++) {
+		struct fixture x = open_cq(4, 0);
+		struct sigaction action = { .sa_handler = on_signal, .sa_flags = is_restarted ? SA_RESTART : 0 };
+		pthread_t thread;
+		void *result;
+		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+		assert_int_equal(pthread_create(&thread, NULL, wait_for_event, x.ch), 0);
+		usleep(50000);
+		assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
+		usleep(50000);
+		if (is_restarted)
+			fake_fire(x.f, &x.f->cq[0]);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_int_equal((intptr_t)result, is_restarted ? 0 : -EINTR);
+		if (is_restarted)
+			uroce_cq_ack_events(x.cq, 1);
+		close_cq(&x);
+	}
 }
 
 /* ---- acknowledgement ---- */
@@ -530,7 +567,8 @@ int main(void)
 		cmocka_unit_test(test_events_nonblocking),
 		cmocka_unit_test(test_undelivered_events_are_purged),
 		cmocka_unit_test(test_foreign_cookies),
-		cmocka_unit_test(test_broken_pipes),
+		cmocka_unit_test(test_broken_channels),
+		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_destroy_waits_for_acks),
 		cmocka_unit_test(test_qp_destroy_waits_for_acks),
 		cmocka_unit_test(test_readable_while_events_remain),

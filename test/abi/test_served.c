@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -100,15 +101,20 @@ static void destroy_objects(struct client *c)
 	assert_int_equal(uroce_channel_destroy(c->ch), 0);
 }
 
-static struct client open_client(void)
+static struct client open_client_of(bool is_impatient)
 {
 	struct uroce_qp_attr attr = { .state = UROCE_QP_RTS };
-	struct client c = { .d = fake_daemon_new() };
+	struct client c = { .d = fake_daemon_new(), .is_impatient = is_impatient };
 	fake_daemon_serve(c.d);
 	assert_int_equal(open_context(&c), 0);
 	assert_int_equal(create_objects(&c), 0);
 	assert_int_equal(uroce_qp_modify(c.qp, &attr, UROCE_QP_STATE), 0);
 	return c;
+}
+
+static struct client open_client(void)
+{
+	return open_client_of(false);
 }
 
 static void close_client(struct client *c)
@@ -135,7 +141,7 @@ static void test_dialogue(void **state)
 	struct uroce_wc wc;
 	struct uroce_mr *mr;
 	uint8_t *pool;
-	char byte;
+	eventfd_t rung;
 	assert_int_equal(c.d->sent, SENDINGS + 1);
 	assert_int_equal(c.d->hello.version_min, CTL_VERSION_MIN);
 	assert_int_equal(c.d->hello.version_max, CTL_VERSION_MAX);
@@ -157,10 +163,10 @@ static void test_dialogue(void **state)
 	uroce_cq_ack_events(fired, 1);
 	assert_int_equal(uroce_cq_poll(c.cq, &wc, 1), 1);
 	assert_int_equal(wc.wr_id, 42);
-	assert_int_equal(read(c.d->wake[0], &byte, 1), -1);
+	assert_int_equal(eventfd_read(c.d->wake, &rung), -1);
 	atomic_store(&c.d->f->page->sleeping, 1);
 	assert_int_equal(post(&c, 43), 1);
-	assert_int_equal(read(c.d->wake[0], &byte, 1), 1);
+	assert_int_equal(eventfd_read(c.d->wake, &rung), 0);
 	assert_int_equal(uroce_mr_deregister(mr), 0);
 	destroy_objects(&c);
 	assert_int_equal(c.d->f->lines, 0);
@@ -188,7 +194,7 @@ static void test_uroce_open(void **state)
 	fake_daemon_free(d);
 }
 
-/* What the session holds goes with an exec, and no signal comes from a pipe that nobody reads. */
+/* What the session holds goes with an exec, and a wake-up that nobody takes, or can take any more, is nothing to wait for. */
 static void test_descriptors(void **state)
 {
 	struct client c;
@@ -201,10 +207,11 @@ static void test_descriptors(void **state)
 	assert_false(fcntl(uroce_channel_fd(c.ch), F_GETFL) & O_NONBLOCK);
 	assert_false(fcntl(uroce_async_fd(c.ctx), F_GETFL) & O_NONBLOCK);
 	atomic_store(&c.d->f->page->sleeping, 1);
-	for (unsigned i = 0; i < 70000; i++) /* a pipe holds 65536 */
+	assert_int_equal(eventfd_write(c.d->wake, UINT64_MAX - 1), 0); /* it is full */
+	for (unsigned i = 0; i < 3; i++)
 		c.ctx->ops->wake(c.ctx->session);
-	close(c.d->wake[0]);
-	c.d->wake[0] = -1;
+	close(c.d->wake);
+	c.d->wake = -1;
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(post(&c, i), 1);
 	destroy_objects(&c);
@@ -312,16 +319,23 @@ static void test_other_messages(void **state)
 	}
 }
 
+/* Where only one kind of file is right: which, and what is said of others. */
+static const struct {
+	int file;
+	const char *words;
+} right_files[CTL_TYPE_COUNT] = {
+	[CTL_WAKE] = { FILE_EVENTFD, "another file than an eventfd" },
+	[CTL_ASYNC] = { FILE_EVENTS, "another file than the end of a channel" },
+	[CTL_CHANNEL] = { FILE_EVENTS, "another file than the end of a channel" },
+};
+
 static void test_other_files(void **state)
 {
 	for (unsigned at = 0; at < SENDINGS; at++) {
-		for (int which = 0; which < OTHER_FILES; which++) {
-			bool is_writing = sendings[at].type == CTL_WAKE;
-			bool is_pipe = is_writing || sendings[at].type == CTL_ASYNC || sendings[at].type == CTL_CHANNEL;
-			if (!ctl_rows[sendings[at].type].has_fd || (is_pipe && which == (is_writing ? FILE_WRITING_END : FILE_READING_END)))
-				continue;
-			expect(at, SEND_OTHER_FILE, which, -EPROTO, is_pipe ? "end of a pipe" : "cannot be mapped");
-		}
+		enum ctl_type type = sendings[at].type;
+		for (int which = 0; which < OTHER_FILES && ctl_rows[type].has_fd; which++)
+			if (!right_files[type].words || which != right_files[type].file)
+				expect(at, SEND_OTHER_FILE, which, -EPROTO, right_files[type].words ? right_files[type].words : "cannot be mapped");
 	}
 }
 
@@ -484,24 +498,57 @@ static void *get_async_event(void *arg)
 	return (void *)(intptr_t)(err ? err : 1 + (int)event.type);
 }
 
+#define READERS 3
+
+static void block_readers(struct client *c, pthread_t threads[READERS])
+{
+	assert_int_equal(pthread_create(&threads[0], NULL, get_channel_event, c), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, get_async_event, c), 0);
+	assert_int_equal(pthread_create(&threads[2], NULL, get_async_event, c), 0);
+	usleep(20000);
+}
+
+/* One of the readers of asynchronous events is told of the death. */
+static void expect_readers_return(pthread_t threads[READERS])
+{
+	unsigned told = 0;
+	void *result;
+	for (unsigned i = 0; i < READERS; i++) {
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		told += result == (void *)(intptr_t)(1 + UROCE_EVENT_DEVICE_FATAL);
+		assert_true((intptr_t)result == -ENODEV || (i && told == 1));
+	}
+	assert_int_equal(told, 1);
+}
+
 static void test_blocked_getters_return(void **state)
 {
 	struct client c = open_client();
-	pthread_t threads[3];
-	void *result;
-	unsigned told = 0;
-	assert_int_equal(pthread_create(&threads[0], NULL, get_channel_event, &c), 0);
-	assert_int_equal(pthread_create(&threads[1], NULL, get_async_event, &c), 0);
-	assert_int_equal(pthread_create(&threads[2], NULL, get_async_event, &c), 0);
-	usleep(20000);
+	pthread_t threads[READERS];
+	block_readers(&c, threads);
 	fake_daemon_die(c.d, true);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(pthread_join(threads[i], &result), 0);
-		told += result == (void *)(intptr_t)(1 + UROCE_EVENT_DEVICE_FATAL);
-		assert_true((intptr_t)result == -ENODEV || (i && told == 1)); /* one of the readers is told of the death */
-	}
-	assert_int_equal(told, 1);
+	expect_readers_return(threads);
 	close_client(&c);
+}
+
+/* A daemon that hangs has all its descriptors; whoever finds out wakes the readers, and who only polls the descriptors sees it too. */
+static void test_blocked_getters_return_when_it_hangs(void **state)
+{
+	struct census before = take_census();
+	struct client c = open_client_of(true);
+	struct uroce_device_attr device;
+	pthread_t threads[READERS];
+	c.d->at = c.d->sent;
+	c.d->how = STAY_SILENT;
+	block_readers(&c, threads);
+	struct pollfd fds[] = { { uroce_channel_fd(c.ch), POLLIN, 0 }, { uroce_async_fd(c.ctx), POLLIN, 0 } };
+	assert_int_equal(poll(fds, 2, 0), 0);
+	assert_int_equal(uroce_query_device(c.ctx, &device), -ENODEV);
+	assert_int_equal(poll(fds, 2, 0), 2);
+	expect_readers_return(threads);
+	destroy_objects(&c);
+	close_client(&c);
+	expect_census(&before);
 }
 
 /* Seen by who polls and posts, without a call; calls and destruction then do not wait for anybody. */
@@ -583,6 +630,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_contents),
 		cmocka_unit_test(test_refused_channel),
 		cmocka_unit_test(test_blocked_getters_return),
+		cmocka_unit_test(test_blocked_getters_return_when_it_hangs),
 		cmocka_unit_test(test_death_while_polling),
 		cmocka_unit_test(test_reason_is_told_at_close),
 	};

@@ -76,7 +76,7 @@ static uint32_t count_completions(const struct plan *p, unsigned host, unsigned 
 
 static void make_nonblocking(struct run *r, int fd)
 {
-	must(r, fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) ? -EIO : 0, "a pipe that does not block", "setup");
+	must(r, fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) ? -EIO : 0, "a channel that does not block", "setup");
 }
 
 static void add_context(struct run *r, unsigned host, unsigned context)

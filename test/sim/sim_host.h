@@ -42,7 +42,7 @@ void sim_host_turn(struct sim_host *h, uint64_t now_ns);
 /* The time of requests that contexts make before the next turn. */
 void sim_host_set_time(struct sim_host *h, uint64_t now_ns);
 uint64_t sim_host_rx_overflows(const struct sim_host *h);
-/* Events written into pipes so far: programs that wait for one need not read their pipes until it changes. */
+/* Events written into channels so far: programs that wait for one need not read theirs until it changes. */
 uint64_t sim_host_events(const struct sim_host *h);
 
 #endif

@@ -276,7 +276,7 @@ static void overwrite_srq(struct world *w)
 	CHECK(count_raised(w, ABI_EVENT_SRQ_ERR) == 1);
 }
 
-/* More events than its pipe holds: those are lost, counted, and nobody waits for it; what was there is there, and later ones come again. */
+/* More events than there is room for: those are lost, counted, and nobody waits for it; what came first is there, and later ones come again. */
 static void never_read(struct world *w)
 {
 	const unsigned events = 5000;
@@ -294,13 +294,13 @@ static void never_read(struct world *w)
 	post_recv(&w->b, uroce_mr_lkey(w->b.mr));
 	post_send(&w->a, 1, UROCE_OP_SEND, &w->b, 0);
 	CHECK(await_status(&w->b) == UROCE_WC_SUCCESS && await_status(&w->a) == UROCE_WC_SUCCESS);
-	CHECK(fcntl(uroce_async_fd(w->b.ctx), F_SETFL, O_NONBLOCK) >= 0);
-	for (; !uroce_async_get_event(w->b.ctx, &e); got++) {
+	for (; got + stats.lost_events < events; got++) { /* what waits in the core comes as room is made */
+		CHECK(!uroce_async_get_event(w->b.ctx, &e));
 		CHECK(e.type == UROCE_EVENT_SQ_DRAINED && e.qp == w->b.qp);
 		uroce_async_ack_event(&e);
 	}
 	printf("# %u events, %u read, %llu lost\n", events, got, (unsigned long long)stats.lost_events);
-	CHECK(got + stats.lost_events == events);
+	events_expect_none(w->b.ctx);
 	modify(&w->b, UROCE_QP_SQD, true);
 	events_expect(w->b.ctx, UROCE_EVENT_SQ_DRAINED, w->b.qp);
 }

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,10 +23,18 @@
 
 /* ---- the dialogue ---- */
 
-static bool is_pipe(int fd, int mode)
+static bool is_eventfd(int fd)
 {
-	struct stat st;
-	return !fstat(fd, &st) && S_ISFIFO(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == mode;
+	eventfd_t rung;
+	return !eventfd_write(fd, 1) && !eventfd_read(fd, &rung) && rung == 1;
+}
+
+/* What a program finds that sends into it is that it cannot. */
+static bool is_reading_end(int fd)
+{
+	int type;
+	socklen_t len = sizeof(type);
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_SEQPACKET && send(fd, "", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE;
 }
 
 /* Nobody but the daemon can write there, whatever a client does with the descriptor. */
@@ -57,7 +66,7 @@ static void hold_dialogue(void *arg)
 	raw_open(&r, d.path);
 	CHECK(r.welcome.version == CTL_VERSION_MAX && !r.welcome.features && r.welcome.core < engine_cores(d.engine));
 	check_life(&r);
-	CHECK(is_pipe(r.wake_fd, O_WRONLY) && is_pipe(r.async_fd, O_RDONLY));
+	CHECK(is_eventfd(r.wake_fd) && is_reading_end(r.async_fd));
 	CHECK(r.arena[0].bytes >= 4096 + sizeof(struct abi_doorbells));
 	CHECK(!((struct abi_engine_page *)r.arena[0].base)->dead);
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
@@ -103,7 +112,7 @@ static void ask(void *arg)
 	check_clean(&rep, offsetof(struct abi_rep, text) + strlen(rep.text));
 	/* a channel comes with its reading end, whose number here is nobody's business */
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_CREATE_CHANNEL }, &rep));
-	CHECK(rep.channel.fd == -1 && is_pipe(r.channel_fd, O_RDONLY));
+	CHECK(rep.channel.fd == -1 && is_reading_end(r.channel_fd));
 	check_clean(&rep, offsetof(struct abi_rep, channel) + sizeof(rep.channel));
 	CHECK(!raw_destroy(&r, ABI_DESTROY_CHANNEL, rep.handle));
 	struct pollfd hup = { .fd = r.channel_fd };

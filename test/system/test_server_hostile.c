@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "held_page.h"
 #include "server_fixture.h"
 
 #define RUN(body) assert_int_equal(side_child(body, NULL), 0)
@@ -415,39 +417,135 @@ static void test_holes(void **state)
 	RUN(punch);
 }
 
-/* The ends of pipes that a client has: filled, made to block, opened again for the other direction. */
-static void misuse_pipes(void *arg)
+/* The ends of channels that a client has, and its eventfd: filled, made to block, shut, opened again for the other direction. */
+static void misuse_channels(void *arg)
 {
 	struct witness w;
 	struct raw r;
 	struct abi_rep rep;
-	char path[64], junk[4096] = { 0 };
+	char path[64];
+	eventfd_t rung;
 	begin(&w);
 	raw_open(&r, w.d.path);
-	CHECK(!fcntl(r.wake_fd, F_SETFL, O_NONBLOCK));
-	for (unsigned i = 0; i < 200; i++)
-		if (write(r.wake_fd, junk, sizeof(junk)) < 0)
-			CHECK(errno == EAGAIN);
 	CHECK(!fcntl(r.wake_fd, F_SETFL, 0));
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", r.async_fd);
-	int writer = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	CHECK(writer >= 0);
-	while (write(writer, junk, sizeof(junk)) > 0)
-		;
-	CHECK(!fcntl(r.async_fd, F_SETFL, 0));
+	CHECK(!eventfd_write(r.wake_fd, UINT64_MAX - 1)); /* one more, of anybody's, would wait */
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	CHECK(!eventfd_read(r.wake_fd, &rung) && rung == UINT64_MAX - 1); /* and so would one more read */
+	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	CHECK(!fcntl(r.async_fd, F_SETFL, 0));
+	CHECK(send(r.async_fd, "", 1, MSG_NOSIGNAL) < 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r.async_fd);
+	CHECK(open(path, O_RDWR | O_CLOEXEC) < 0);
+	CHECK(!shutdown(r.async_fd, SHUT_RDWR));
 	close(r.wake_fd); /* no hang-up of its may keep the core from sleeping, or from others */
 	r.wake_fd = -1;
 	CHECK(!raw_call(&r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
 	CHECK(!raw_call(&w.r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
-	close(writer);
 	raw_close(&r);
 	finish(&w);
 }
 
-static void test_misused_pipes(void **state)
+static void test_misused_channels(void **state)
 {
-	RUN(misuse_pipes);
+	RUN(misuse_channels);
+}
+
+/* ---- memory that stands still while the kernel copies from or to it ---- */
+
+/* A program of the library's, and a QP of its in ERR whose receives fire its CQ. */
+struct hostile {
+	struct uroce_context *ctx;
+	struct uroce_channel *channel;
+	struct uroce_cq *cq;
+	struct uroce_qp *qp;
+};
+
+static void open_hostile(struct hostile *h, const char *path)
+{
+	char device[128];
+	struct uroce_pd *pd;
+	struct uroce_endpoint e;
+	struct uroce_qp_attr err = { .state = UROCE_QP_ERR };
+	snprintf(device, sizeof(device), "unix:%s", path);
+	CHECK(!uroce_open(device, NULL, &h->ctx));
+	CHECK(!uroce_pd_create(h->ctx, &pd));
+	CHECK(!uroce_channel_create(h->ctx, &h->channel));
+	CHECK(!uroce_cq_create(h->ctx, 16, h->channel, NULL, &h->cq));
+	struct uroce_qp_init init = { .send_cq = h->cq, .recv_cq = h->cq, .cap = { 1, 16, 1, 1, 0 } };
+	CHECK(!uroce_qp_create(pd, &init, &h->qp));
+	CHECK(!uroce_qp_endpoint(h->qp, 0, &e));
+	CHECK(!uroce_qp_connect(h->qp, &e, &e, NULL, 0));
+	CHECK(!uroce_qp_modify(h->qp, &err, UROCE_QP_STATE));
+}
+
+static void fire(struct hostile *h)
+{
+	struct uroce_wc wc;
+	CHECK(!uroce_cq_arm(h->cq, false));
+	CHECK(uroce_post_recv(h->qp, &(struct uroce_recv_wr){ 0 }, 1) == 1);
+	for (double end = now_ms() + 20000; uroce_cq_poll(h->cq, &wc, 1) != 1;)
+		CHECK(now_ms() < end);
+}
+
+struct transfer {
+	int fd;
+	bool is_write;
+	struct held_page page;
+	ssize_t done;
+};
+
+static void *transfer(void *arg)
+{
+	struct transfer *t = arg;
+	t->done = t->is_write ? write(t->fd, t->page.at, 8) : read(t->fd, t->page.at, 8);
+	return NULL;
+}
+
+/* One that reads its events into such a page, and wakes the engine out of another. */
+static void stand_still(void *arg)
+{
+	struct witness w;
+	struct raw r;
+	struct hostile h;
+	struct abi_rep rep;
+	struct transfer t[2] = { { .is_write = false }, { .is_write = true } };
+	pthread_t thread[2];
+	begin(&w);
+	CHECK(held_page_open(&t[0].page) && held_page_open(&t[1].page));
+	raw_open(&r, w.d.path);
+	open_hostile(&h, w.d.path);
+	t[0].fd = uroce_channel_fd(h.channel);
+	t[1].fd = r.wake_fd;
+	fire(&h);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(!pthread_create(&thread[i], NULL, transfer, &t[i]));
+		CHECK(held_page_is_wanted(&t[i].page, 20000));
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		fire(&h);
+		CHECK(!eventfd_write(r.wake_fd, 1));
+		CHECK(!raw_call(&w.r, &(struct abi_req){ .type = ABI_QUERY_DEVICE }, &rep));
+	}
+	CHECK(!uroce_qp_destroy(h.qp) && !uroce_cq_destroy(h.cq) && !uroce_channel_destroy(h.channel)); /* closing waits no more than writing */
+	for (unsigned i = 0; i < 2; i++) {
+		held_page_let_go(&t[i].page);
+		CHECK(!pthread_join(thread[i], NULL) && t[i].done == 8);
+		held_page_close(&t[i].page);
+	}
+	uroce_close(h.ctx);
+	raw_close(&r);
+	finish(&w);
+}
+
+static void test_memory_that_stands_still(void **state)
+{
+	struct held_page page;
+	if (!held_page_open(&page)) {
+		print_message("# not run: userfaultfd for faults of the kernel is not allowed here\n");
+		skip();
+	}
+	held_page_close(&page);
+	RUN(stand_still);
 }
 
 /* ---- requests that cannot be ---- */
@@ -505,7 +603,8 @@ int main(void)
 		cmocka_unit_test(test_unread_answers),
 		cmocka_unit_test(test_size_changed_before_mapped),
 		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_misused_pipes),
+		cmocka_unit_test(test_misused_channels),
+		cmocka_unit_test(test_memory_that_stands_still),
 		cmocka_unit_test(test_resizing_wrongly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -416,8 +416,8 @@ static void test_changed_while_one_is_held_back(void **state)
 	close_fixture(&x);
 }
 
-/* A pipe that nobody reads: the event is late, and comes when there is room. */
-static void test_full_pipe(void **state)
+/* A channel that nobody reads: the event is late, and comes when there is room. */
+static void test_full_channel(void **state)
 {
 	struct fixture x;
 	open_moderated(&x, 2, 100);
@@ -452,7 +452,7 @@ int main(void)
 		cmocka_unit_test(test_arming_while_one_is_held_back),
 		cmocka_unit_test(test_solicited_only),
 		cmocka_unit_test(test_changed_while_one_is_held_back),
-		cmocka_unit_test(test_full_pipe),
+		cmocka_unit_test(test_full_channel),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of the device at a core: every client hears of each change once; one that never reads loses what its pipe cannot hold, counted, and costs the others nothing. */
+/* Events of the device at a core: every client hears of each change once; one that does not read loses what there is no room for, counted, and costs the others nothing. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -100,6 +101,13 @@ static void test_gids(void **state)
 	close_fixture(&x);
 }
 
+/* Writes what waits for room. */
+static void wait_for_more(struct fixture *x)
+{
+	x->now += 2000000;
+	core_run(x->core, x->now);
+}
+
 static void test_who_never_reads(void **state)
 {
 	enum { CHANGES = 3000 };
@@ -115,13 +123,63 @@ static void test_who_never_reads(void **state)
 				read_by_others++;
 	}
 	assert_int_equal(read_by_others, (CLIENTS - 1) * 2 * CHANGES);
-	while (next_event(&x.c[0]) != ABI_EVENT_TYPES)
-		left++;
+	/* what it gets is what was first, in order, however late */
+	for (unsigned idle = 0; idle < 2; wait_for_more(&x), idle++)
+		for (uint32_t type; (type = next_event(&x.c[0])) != ABI_EVENT_TYPES; idle = 0)
+			assert_int_equal(type, left++ % 2 ? ABI_EVENT_PORT_ACTIVE : ABI_EVENT_PORT_ERR);
 	core_stats(x.core, &s);
 	assert_true(s.lost_events > 0);
+	assert_true(left > 4096);
 	assert_int_equal(left + s.lost_events, 2 * CHANGES);
 	core_set_port_up(x.core, x.now, false);
 	assert_int_equal(next_event(&x.c[0]), ABI_EVENT_PORT_ERR);
+	close_fixture(&x);
+}
+
+/* It goes while events of its wait for room; its channel is closed, and nothing is written there any more. */
+static void test_who_goes_unread(void **state)
+{
+	struct fixture x;
+	struct core_stats s;
+	open_fixture(&x);
+	for (unsigned i = 0; i < 1000; i++)
+		core_set_port_up(x.core, x.now, i % 2);
+	assert_false(TAILQ_EMPTY(&x.core->late));
+	core_client_detach(x.c[0].k, 0);
+	core_client_detach(x.c[1].k, UINT32_MAX);
+	core_set_port_up(x.core, x.now, false);
+	wait_for_more(&x);
+	core_client_free(x.c[0].k);
+	core_client_free(x.c[1].k);
+	assert_int_equal(TAILQ_FIRST(&x.core->late) == TAILQ_LAST(&x.core->late, late_channels), true); /* the third's */
+	core_stats(x.core, &s);
+	assert_int_equal(s.lost_events, 0);
+	close_fixture(&x);
+}
+
+/* A client that shuts its end has its events thrown away, each counted; neither a signal nor a retry comes of it. */
+static void test_who_shuts_its_end(void **state)
+{
+	struct fixture x;
+	struct core_stats s;
+	open_fixture(&x);
+	assert_int_equal(shutdown(core_client_async_fd(x.c[0].k), SHUT_RDWR), 0);
+	for (unsigned i = 0; i < 10; i++)
+		core_set_port_up(x.core, x.now, i % 2);
+	core_stats(x.core, &s);
+	assert_int_equal(s.lost_events, 10);
+	assert_true(TAILQ_EMPTY(&x.core->late));
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(next_event(&x.c[1]), i % 2 ? ABI_EVENT_PORT_ACTIVE : ABI_EVENT_PORT_ERR);
+	/* also what waits already */
+	for (unsigned i = 0; i < 1000; i++)
+		core_set_port_up(x.core, x.now, i % 2);
+	assert_false(TAILQ_EMPTY(&x.core->late));
+	for (unsigned i = 1; i < CLIENTS; i++)
+		assert_int_equal(shutdown(core_client_async_fd(x.c[i].k), SHUT_RD), 0);
+	for (unsigned i = 0; i < 100 && !TAILQ_EMPTY(&x.core->late); i++)
+		wait_for_more(&x);
+	assert_true(TAILQ_EMPTY(&x.core->late));
 	close_fixture(&x);
 }
 
@@ -144,6 +202,8 @@ int main(void)
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_gids),
 		cmocka_unit_test(test_who_never_reads),
+		cmocka_unit_test(test_who_goes_unread),
+		cmocka_unit_test(test_who_shuts_its_end),
 		cmocka_unit_test(test_clients_that_come_and_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "direct_hooks.h"
 #include "machine.h"
 #include "random.h"
 #include "raw_client.h"
@@ -144,7 +145,7 @@ static void fill_channel(struct party *p)
 {
 	const struct channel *ch = handles_get(&p->c.k->channels, p->channel);
 	const uint64_t event = 0;
-	while (write(ch->write_fd, &event, sizeof(event)) == sizeof(event))
+	while (!direct_hooks.channel_write(NULL, ch->write_fd, &event, sizeof(event)))
 		;
 }
 
