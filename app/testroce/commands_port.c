@@ -116,7 +116,7 @@ static int print_neighbours(struct lab *lab, struct station *s)
 	if (err)
 		return err;
 	uint32_t all = engine_neighbours(engine_core_at(s->engine, 0), list, NEIGHBOURS_MAX);
-	printf("port %u: %u neighbours\n", s->number, all);
+	printf("port %u: %u neighbour%s\n", s->number, all, all == 1 ? "" : "s");
 	for (uint32_t i = 0; i < all && i < NEIGHBOURS_MAX; i++) {
 		const struct addr_neighbour *n = &list[i];
 		printf("  %-40s %-8s ", gid_format(&n->gid, text), n->state);

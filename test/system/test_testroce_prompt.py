@@ -106,6 +106,27 @@ def test_prompt():
     report(fine and t.end() == 0, 'the lesson waits for Enter after each step', repr(t.text))
 
 
+def test_peer_that_fails():
+    """A peer that says what went wrong, and then is asked to stop. What it pretends to be are datagrams' QPs, so that nobody misses an answer."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        p = Process('--', '-i', '--size', '1K', '--forward-mode', 'ud', '--connect', '127.0.0.1:%d' % server.getsockname()[1], '--device', 'inline:net_ring,link=alone,side=0,ip=10.0.0.1/24')
+        peer, _ = server.accept()
+        lines = peer.makefile('r')
+        p.process.stdin.write(b'start\n')
+        p.process.stdin.flush()
+        lines.readline()
+        peer.sendall(b'{"card": {"caps": 0, "addr": 4096, "rkey": 1, "stride": 1152, "qps": [["00000000000000000000ffff0a000002", 7, 1, 4096, 1]]}}\n')
+        lines.readline()
+        peer.sendall(b'{"ready": true}\n')
+        p.process.stdin.write(b'stop\n')
+        p.process.stdin.flush()
+        asked = lines.readline()
+        peer.sendall(b'{"error": "it broke"}\n{"done": true, "messages": 5, "verified": 4, "lost": 1, "error": ""}\n')
+        fine = p.until('5 messages, 4 verified, 1 lost', seconds=10)
+        report('stop' in asked and fine and p.text.count('at the peer: it broke') == 1 and p.end() == 1, 'what a failed peer has counted is still heard, after what it said of its failure', p.text)
+        peer.close()
+
+
 def test_lesson():
     r = run('--', '--lesson')
     titles = re.findall(r'^(\d\.|WRITE \d\.|READ \d\.|socket \d:)', r.out, re.M)
@@ -176,4 +197,4 @@ def test_silent_peer():
         report('the peer is gone' in said and 'expected a testroce that listens' in said and p.end() is not None, 'a peer that goes away is told of', p.text)
 
 
-run_tests([test_bad_input, test_bad_options, test_program, test_files, test_prompt, test_prompt_help, test_interrupts, test_silent_peer, test_lesson], sys.argv[2:])
+run_tests([test_bad_input, test_bad_options, test_program, test_files, test_prompt, test_prompt_help, test_interrupts, test_silent_peer, test_peer_that_fails, test_lesson], sys.argv[2:])
