@@ -146,13 +146,14 @@ static int warm_up(struct stage *s)
 int stage_connect(struct stage *s)
 {
 	struct player *a = &s->player[SIDE_A], *b = &s->player[SIDE_B];
+	struct uroce_qp_attr attr = { .timeout = 0 }; /* none: between two steps somebody reads, and nothing is sent again meanwhile */
 	int err = uroce_qp_endpoint(a->qp, 0, &a->endpoint);
 	if (!err)
 		err = uroce_qp_endpoint(b->qp, 0, &b->endpoint);
 	if (!err)
-		err = uroce_qp_connect(a->qp, &a->endpoint, &b->endpoint, NULL, 0);
+		err = uroce_qp_connect(a->qp, &a->endpoint, &b->endpoint, &attr, UROCE_QP_TIMEOUT);
 	if (!err)
-		err = uroce_qp_connect(b->qp, &b->endpoint, &a->endpoint, NULL, 0);
+		err = uroce_qp_connect(b->qp, &b->endpoint, &a->endpoint, &attr, UROCE_QP_TIMEOUT);
 	if (!err)
 		err = warm_up(s);
 	if (err)
