@@ -186,6 +186,7 @@ static const struct setting rows[] = {
 	{ "port", "idle", "idle", take_key, "idle" },
 	{ "port", "sleep", NULL, take_some, .offset = IN(sleep_us), .max = 10000, .takes = "microseconds, 1..10000", .text = "longest sleep of idle = sleep (default 50)" },
 	{ "port", "memory", NULL, take_key, "memory" },
+	{ "port", "telemetry", NULL, take_key, "telemetry" },
 	{ "port", "window", NULL, take_key, "window" },
 	{ "port", "fault", NULL, take_key, "fault" },
 	{ "port", "capture", NULL, take_key, "capture" },

@@ -28,6 +28,7 @@ enum qp_counter {
 	QP_DROPPED_PACKETS,
 	QP_SOURCE_PORT_CHANGES, /* packets of the peer's address with another UDP source port than the last accepted one */
 	QP_TX_UNREACHABLE,      /* messages of UC and UD lost, since nobody answers for the next hop */
+	QP_NP_ECN_MARKED_ROCE_PACKETS, /* packets of the peer whose IP header says congestion experienced */
 	QP_COUNTER_COUNT
 };
 _Static_assert(QP_COUNTER_COUNT <= ABI_QP_COUNTERS, "more counters than the reply carries");

@@ -423,17 +423,18 @@ int addr_learn(struct addr *a, const struct gid *next_hop, uint16_t vlan, const 
 	return 0;
 }
 
-uint32_t addr_neighbours(const struct addr *a, struct addr_neighbour *list, uint32_t room)
+uint32_t addr_neighbours(const struct addr *a, uint32_t from, struct addr_neighbour *list, uint32_t room)
 {
 	static const char *const states[] = { [NEIGH_UNKNOWN] = "unknown", [NEIGH_ASKING] = "asking", [NEIGH_KNOWN] = "known", [NEIGH_FAILED] = "failed" };
 	uint32_t n = 0;
-	for (const struct neigh *e = a->neighs.by_key; e; e = e->hh.next, n++) {
-		if (n >= room)
-			continue;
+	const struct neigh *e = a->neighs.by_key;
+	for (; e && from; from--)
+		e = e->hh.next;
+	for (; e && n < room; e = e->hh.next, n++) {
 		list[n] = (struct addr_neighbour){ .gid = e->key.gid, .vlan = e->key.vlan, .is_known = e->state == NEIGH_KNOWN, .is_static = e->is_static, .state = states[e->state], .users = e->users };
 		memcpy(list[n].mac, e->mac, sizeof(e->mac));
 	}
-	return n;
+	return HASH_COUNT(a->neighs.by_key);
 }
 
 void addr_stats(const struct addr *a, struct addr_stats *s)

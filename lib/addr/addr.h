@@ -134,8 +134,8 @@ struct addr_neighbour {
 	const char *state;    /* "known", "asking", "failed" or "unknown" */
 	uint32_t users;       /* AHs */
 };
-/* The first `room` of them, in no order; how many there are. */
-uint32_t addr_neighbours(const struct addr *a, struct addr_neighbour *list, uint32_t room);
+/* Up to `room` of them, without the first `from`, the oldest first; how many there are. */
+uint32_t addr_neighbours(const struct addr *a, uint32_t from, struct addr_neighbour *list, uint32_t room);
 
 /* Counters for show and tests. */
 struct addr_stats {

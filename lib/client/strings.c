@@ -116,6 +116,7 @@ static const char *const counters[QP_COUNTER_COUNT] = {
 	[QP_DROPPED_PACKETS] = "dropped_packets",
 	[QP_SOURCE_PORT_CHANGES] = "source_port_changes",
 	[QP_TX_UNREACHABLE] = "tx_unreachable",
+	[QP_NP_ECN_MARKED_ROCE_PACKETS] = "np_ecn_marked_roce_packets",
 };
 
 const char *uroce_qp_counter_name(unsigned i)

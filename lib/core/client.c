@@ -49,10 +49,22 @@ int core_client_new(struct core *c, struct core_client **out)
 
 void core_client_attach(struct core_client *k)
 {
-	k->next = k->core->clients;
-	k->core->clients = k;
-	k->core->n_clients++;
+	struct core *c = k->core;
+	k->next = c->clients;
+	c->clients = k;
+	c->n_clients++;
+	k->id = ++c->attached * c->config.cores + c->config.core_index;
 	k->is_attached = true;
+}
+
+void core_client_introduce(struct core_client *k, const struct core_who *who)
+{
+	k->who = *who;
+}
+
+uint32_t core_client_id(const struct core_client *k)
+{
+	return k->id;
 }
 
 int core_client_grow(struct core_client *k, uint32_t *arena)
@@ -144,6 +156,9 @@ void client_destroy_qp(struct core_client *k, uint32_t handle, struct queue_pair
 	qpn_release(&c->qpns, p->qp->qpn);
 	doorbell_forget(c, p->qp);
 	doorbell_give(k, p->qp);
+	k->qps_gone++;
+	for (unsigned i = 0; i < QP_COUNTER_COUNT; i++)
+		k->counter[i] += p->qp->counter[i];
 	qp_destroy(p->qp);
 	client_give_ring(k, &p->sq);
 	client_give_ring(k, &p->rq);

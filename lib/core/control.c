@@ -15,10 +15,9 @@ uint32_t control_round_up(uint32_t n)
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
-static int query_device(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+void core_describe(const struct core *c, struct abi_device *d)
 {
-	const struct core *c = k->core;
-	rep->device = (struct abi_device){
+	*d = (struct abi_device){
 		.mode = c->config.mode, .port_up = c->is_port_up, .active_mtu = c->limits.max_mtu, .gid_slots = addr_gid_slots(c->env.addr),
 		.max_qp = c->config.max_qp, .max_cq = c->config.max_cq, .max_srq = c->config.max_srq, .max_ah = c->config.max_ah, .max_mr = c->config.max_mr, .max_mw = c->config.max_mw, .max_pd = MAX_PD,
 		.max_qp_wr = MAX_QP_WR, .max_cqe = CORE_MAX_CQE, .max_sge = ABI_MAX_SGE, .max_inline = ABI_MAX_INLINE,
@@ -26,8 +25,13 @@ static int query_device(struct core_client *k, const struct abi_req *req, struct
 		.caps = ABI_CAP_ATOMIC_WRITE | ABI_CAP_FLUSH_GLOBAL,
 		.max_mcast_grp = c->config.max_groups, .max_mcast_qp_attach = c->config.max_group_qps,
 	};
-	memcpy(rep->device.name, c->config.name, sizeof(rep->device.name));
-	memcpy(rep->device.mac, c->filter.mac, 6);
+	memcpy(d->name, c->config.name, sizeof(d->name));
+	memcpy(d->mac, c->filter.mac, 6);
+}
+
+static int query_device(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
+{
+	core_describe(k->core, &rep->device);
 	return 0;
 }
 

@@ -116,6 +116,16 @@ void core_set_port_up(struct core *c, uint64_t now_ns, bool is_up);
 int core_client_new(struct core *c, struct core_client **out);
 /* From now on its doorbells are looked at. Driving thread. */
 void core_client_attach(struct core_client *k);
+/* Who it is, for those who look at it (look.h) and for nothing else. Before it is attached. */
+struct core_who {
+	int64_t pid;
+	uint32_t uid;
+	char program[32];  /* terminated */
+	uint64_t since_ns; /* by a clock of the introducer's */
+};
+void core_client_introduce(struct core_client *k, const struct core_who *who);
+/* Its number among all clients that the engine has had: on core i of n, one of i + n, i + 2n and so on. 0: it was never attached. */
+uint32_t core_client_id(const struct core_client *k);
 /* Lets go of up to `budget` of its objects; true: all are gone, and nothing in the core knows the client any more. Flushes nothing: the client is gone. Driving thread. A client that was never attached is detached. */
 bool core_client_detach(struct core_client *k, unsigned budget);
 /* Unmaps its regions and closes its channels (system calls). A client that is still attached is detached first, and this is then for the driving thread. */
@@ -163,6 +173,8 @@ struct core_stats {
 };
 /* For people; NULL: the core raises none of this type. */
 const char *core_event_name(unsigned type);
+/* What a client is told of its device. Driving thread, or before or after any. */
+void core_describe(const struct core *c, struct abi_device *d);
 const struct drop_counters *core_drops(const struct core *c);
 /* Costs the same however many objects there are. Driving thread. */
 void core_stats(const struct core *c, struct core_stats *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of a core and of its clients; for the files of this folder only. core.c owns the life of a core, dispatch.c what comes in, schedule.c what goes out, doorbell.c which send queues are
- * looked at, event.c the events, channel.c how they get to the client, moderation.c when those of completions wait, control.c and ..._control.c the requests, client.c the objects of a client. */
+ * looked at, event.c the events, channel.c how they get to the client, moderation.c when those of completions wait, control.c and ..._control.c the requests, client.c the objects of a client, look.c what is shown of them. */
 #ifndef UROCE_MACHINE_H
 #define UROCE_MACHINE_H
 
@@ -40,8 +40,9 @@ struct core {
 	TAILQ_HEAD(late_channels, channel) late; /* in which something waits for room */
 	uint64_t late_at;
 	bool is_port_up;
-	struct core_client *clients;
+	struct core_client *clients; /* the last to come first, and so by falling id */
 	uint32_t n_clients, n_cqs, n_mws;
+	uint32_t attached;         /* clients there have been */
 	uint32_t warms;
 	struct core_client *warm[WARM_MAX]; /* rang lately */
 	struct core_client *sweep; /* the next one to be looked at in turn; NULL: the first */
@@ -120,6 +121,7 @@ struct queue_pair {
 struct core_client {
 	struct core *core;
 	struct core_client *next;
+	uint32_t id;               /* 0: not attached yet */
 	struct arenas arenas;
 	struct abi_engine_page *page;
 	struct abi_doorbells *doorbells;
@@ -132,6 +134,9 @@ struct core_client {
 	struct channel async;
 	struct core_usage usage, quota;
 	bool has_quota;
+	struct core_who who;
+	uint32_t qps_gone;         /* how many QPs it had and has no more, */
+	uint64_t counter[QP_COUNTER_COUNT]; /* and what these counted */
 	bool is_attached;
 	bool is_dead;              /* core_client_mark_dead */
 	bool has_overrun;          /* in core->overruns */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "modify.h"
 #include "pcapng.h"
 
 struct capture {
@@ -20,15 +21,11 @@ struct capture {
 	bool has_failed;
 };
 
-static const char *const state_names[ABI_QP_STATES] = {
-	[ABI_QP_RESET] = "RESET", [ABI_QP_INIT] = "INIT", [ABI_QP_RTR] = "RTR", [ABI_QP_RTS] = "RTS", [ABI_QP_SQD] = "SQD", [ABI_QP_SQE] = "SQE", [ABI_QP_ERR] = "ERR",
-};
-
 static void describe(char *text, size_t room, const struct core_seen *s)
 {
 	int n = snprintf(text, room, "%s", s->is_tx ? "tx" : "rx");
 	if (s->qpn)
-		n += snprintf(text + n, room - (size_t)n, ", QP 0x%06x in %s", s->qpn, state_names[s->qp_state % ABI_QP_STATES]);
+		n += snprintf(text + n, room - (size_t)n, ", QP 0x%06x in %s", s->qpn, qp_state_name(s->qp_state));
 	if (s->why != DROP_NONE)
 		snprintf(text + n, room - (size_t)n, ", dropped: %s", drop_name(s->why));
 }

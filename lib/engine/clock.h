@@ -16,13 +16,18 @@ struct clock {
 	uint64_t mult; /* ns per tick, 32.32; 0: the counter cannot be used */
 };
 
+static inline uint64_t clock_monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static inline uint64_t clock_now(const struct clock *c)
 {
 	if (likely(c->mult))
 		return (uint64_t)(((unsigned __int128)(rte_rdtsc() - c->start_tsc) * c->mult) >> 32) + 1;
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_monotonic();
 }
 
 /* After the EAL started (it calibrates the counter). */

@@ -179,7 +179,11 @@ static void run_attach(struct mail *mail, uint64_t now_ns)
 static void attach(struct connection *c)
 {
 	struct attach_mail m = { .mail.run = run_attach, .client = c->client };
+	struct core_who who = { .pid = c->peer.pid, .uid = c->peer.uid, .since_ns = server_now() };
 	struct ctl_message ready; /* has no body */
+	_Static_assert(sizeof(who.program) == sizeof(c->program), "it fits");
+	memcpy(who.program, c->program, sizeof(who.program));
+	core_client_introduce(c->client, &who);
 	engine_carry_out(c->core, &m.mail);
 	c->is_attached = true;
 	connection_enter(c, CONNECTION_READY, 0);

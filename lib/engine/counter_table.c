@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the table. A row says where in a look its value is; what a drop reason counts has its name and sentence from there (drop.c). Invariant: names are unique. */
+/* Owns the table. A row says where in a look its value is. Names of what QPs count are those that programs know (strings.c), and a drop reason has its name and sentence from drop.c. Invariant: names are unique. */
 #include "counter_table.h"
 
 #include <stddef.h>
 
+#include "uroce.h"
+
 enum source { FROM_CORE, FROM_QP, FROM_DROPS };
 
 static const struct row {
-	const char *name; /* NULL: the drop reason's */
+	const char *name; /* FROM_CORE alone */
 	enum source source;
 	size_t at;        /* FROM_CORE: offset of a uint64_t in struct core_stats; else an index */
 	const char *text;
@@ -19,13 +21,13 @@ static const struct row {
 	{ "loopback_packets", FROM_CORE, offsetof(struct core_stats, loopback_packets), "Packets between QPs of this port, which never were on the wire." },
 
 	/* requester */
-	{ "retransmitted_packets", FROM_QP, QP_RETRANSMITTED_PACKETS, "Request packets sent again." },
-	{ "local_ack_timeout_err", FROM_QP, QP_LOCAL_ACK_TIMEOUT_ERR, "Timeouts of requesters: nothing was acknowledged for too long." },
-	{ "packet_seq_err", FROM_QP, QP_PACKET_SEQ_ERR, "Sequence NAKs received: a request was lost on the way." },
-	{ "implied_nak_seq_err", FROM_QP, QP_IMPLIED_NAK_SEQ_ERR, "READ or atomic responses that were lost, seen by what came after them." },
-	{ "rnr_nak_retry_err", FROM_QP, QP_RNR_NAK_RETRY_ERR, "RNR NAKs received: the peer had no receive posted." },
-	{ "tail_probes", FROM_QP, QP_TAIL_PROBES, "Packets sent again early, to find out whether the end of a flight was lost." },
-	{ "tx_unreachable", FROM_QP, QP_TX_UNREACHABLE, "Messages of UC and UD lost, since nobody answers for the next hop." },
+	{ NULL, FROM_QP, QP_RETRANSMITTED_PACKETS, "Request packets sent again." },
+	{ NULL, FROM_QP, QP_LOCAL_ACK_TIMEOUT_ERR, "Timeouts of requesters: nothing was acknowledged for too long." },
+	{ NULL, FROM_QP, QP_PACKET_SEQ_ERR, "Sequence NAKs received: a request was lost on the way." },
+	{ NULL, FROM_QP, QP_IMPLIED_NAK_SEQ_ERR, "READ or atomic responses that were lost, seen by what came after them." },
+	{ NULL, FROM_QP, QP_RNR_NAK_RETRY_ERR, "RNR NAKs received: the peer had no receive posted." },
+	{ NULL, FROM_QP, QP_TAIL_PROBES, "Packets sent again early, to find out whether the end of a flight was lost." },
+	{ NULL, FROM_QP, QP_TX_UNREACHABLE, "Messages of UC and UD lost, since nobody answers for the next hop." },
 	{ NULL, FROM_DROPS, DROP_RESPONSE_AHEAD, NULL },
 	{ NULL, FROM_DROPS, DROP_RESPONSE_UNEXPECTED, NULL },
 	{ NULL, FROM_DROPS, DROP_RESPONSE_BAD, NULL },
@@ -35,10 +37,10 @@ static const struct row {
 	{ NULL, FROM_DROPS, DROP_ACK_RESERVED, NULL },
 
 	/* responder */
-	{ "out_of_sequence", FROM_QP, QP_OUT_OF_SEQUENCE, "Requests beyond a gap in the PSNs." },
-	{ "duplicate_request", FROM_QP, QP_DUPLICATE_REQUEST, "Requests seen before: answered again, not executed again." },
-	{ "rnr_nak_sent", FROM_QP, QP_RNR_NAK_SENT, "RNR NAKs sent." },
-	{ "naks_sent", FROM_QP, QP_NAKS_SENT, "Other NAKs sent." },
+	{ NULL, FROM_QP, QP_OUT_OF_SEQUENCE, "Requests beyond a gap in the PSNs." },
+	{ NULL, FROM_QP, QP_DUPLICATE_REQUEST, "Requests seen before: answered again, not executed again." },
+	{ NULL, FROM_QP, QP_RNR_NAK_SENT, "RNR NAKs sent." },
+	{ NULL, FROM_QP, QP_NAKS_SENT, "Other NAKs sent." },
 	{ NULL, FROM_DROPS, DROP_RNR, NULL },
 	{ NULL, FROM_DROPS, DROP_LOCAL_LENGTH, NULL },
 	{ NULL, FROM_DROPS, DROP_INVALID_REQUEST, NULL },
@@ -58,7 +60,8 @@ static const struct row {
 	{ NULL, FROM_DROPS, DROP_SOURCE, NULL },
 	{ NULL, FROM_DROPS, DROP_PKEY, NULL },
 	{ NULL, FROM_DROPS, DROP_QKEY, NULL },
-	{ "source_port_changes", FROM_QP, QP_SOURCE_PORT_CHANGES, "Packets of a peer with another UDP source port than the last accepted one." },
+	{ NULL, FROM_QP, QP_NP_ECN_MARKED_ROCE_PACKETS, "Packets of QPs that came marked by ECN: there was congestion on their way." },
+	{ NULL, FROM_QP, QP_SOURCE_PORT_CHANGES, "Packets of a peer with another UDP source port than the last accepted one." },
 	{ "group_copies", FROM_CORE, offsetof(struct core_stats, group_copies), "Copies of multicast datagrams that QPs took." },
 	{ "group_copies_dropped", FROM_CORE, offsetof(struct core_stats, group_copies_dropped), "Copies of multicast datagrams that a QP of the group refused." },
 	{ "group_queries", FROM_CORE, offsetof(struct core_stats, group_queries), "IGMP and MLD queries taken." },
@@ -73,7 +76,7 @@ bool counter_describe(unsigned i, const char **name, const char **text)
 {
 	if (i >= ROWS)
 		return false;
-	*name = rows[i].name ? rows[i].name : drop_name((enum drop)rows[i].at);
+	*name = rows[i].source == FROM_CORE ? rows[i].name : rows[i].source == FROM_QP ? uroce_qp_counter_name((unsigned)rows[i].at) : drop_name((enum drop)rows[i].at);
 	*text = rows[i].text ? rows[i].text : drop_text((enum drop)rows[i].at);
 	return true;
 }

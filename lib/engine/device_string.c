@@ -152,6 +152,12 @@ static bool take_memory(struct device_string *d, const char *v)
 	return true;
 }
 
+static bool take_telemetry(struct device_string *d, const char *v)
+{
+	d->has_telemetry = !strcmp(v, "on");
+	return d->has_telemetry || !strcmp(v, "off");
+}
+
 static bool take_link(struct device_string *d, const char *v)
 {
 	return copy_text(d->link, sizeof(d->link), v);
@@ -232,6 +238,7 @@ static const struct key {
 	{ "core", take_cpus, false, "a CPU number for each of cores= (2, or 2+3), or -1", "CPUs that the poll cores are pinned to (default -1: not pinned)" },
 	{ "idle", take_idle, false, "spin, pause, sleep or sleep:MICROSECONDS (1..10000)", "when nothing happens for 20 us: keep the CPU, offer it to other threads (default), or sleep at most so long" },
 	{ "memory", take_memory, false, "MiB, at least 32", "DPDK memory of the process when there are no hugepages (default 512)" },
+	{ "telemetry", take_telemetry, false, "on or off", "show this engine to DPDK's telemetry, as /uroce/... (default: on with uroced, else off)" },
 	{ "link", take_link, false, "a name of up to 31 characters", "net_ring: the pair in this process to make or join" },
 	{ "side", take_side, false, "0 or 1", "net_ring: which end of the pair" },
 	{ "ring", take_ring, false, "a power of two from 8 to 65536", "net_ring: slots in each direction (default 1024)" },
@@ -368,6 +375,7 @@ int device_string_parse(const char *text, struct device_string *out, const struc
 	int err = parse_mode(text, out, &rest, log);
 	if (err)
 		return err;
+	out->has_telemetry = out->mode == DEVICE_SERVED;
 	char *copy = strdup(rest), *next = copy, *item;
 	if (!copy)
 		return -ENOMEM;

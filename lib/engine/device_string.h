@@ -42,6 +42,7 @@ struct device_string {
 	enum device_idle idle;
 	uint32_t sleep_us;     /* longest sleep, DEVICE_IDLE_SLEEP */
 	uint32_t memory_mib;   /* 0: default */
+	bool has_telemetry;    /* shows itself to DPDK's telemetry */
 	char link[32];         /* net_ring: the pair's name */
 	unsigned side;         /* 0 or 1 */
 	uint32_t ring;         /* slots of each direction of a ring pair; 0: default */

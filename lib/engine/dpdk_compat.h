@@ -10,6 +10,18 @@
 #endif
 
 #include <rte_flow.h>
+#include <rte_telemetry.h>
+
+/* Unsigned numbers of telemetry. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+#define COMPAT_TEL_UINT RTE_TEL_UINT_VAL
+#define compat_tel_dict_uint rte_tel_data_add_dict_uint
+#define compat_tel_array_uint rte_tel_data_add_array_uint
+#else
+#define COMPAT_TEL_UINT RTE_TEL_U64_VAL
+#define compat_tel_dict_uint rte_tel_data_add_dict_u64
+#define compat_tel_array_uint rte_tel_data_add_array_u64
+#endif
 
 /* A flow item for a BTH whose destination QPN has these low bits, behind the item for UDP. */
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)

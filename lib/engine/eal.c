@@ -5,13 +5,17 @@
 #include "eal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpdk_compat.h"
@@ -28,11 +32,12 @@ enum eal_state { EAL_UNTRIED, EAL_RUNNING, EAL_FAILED };
 static struct {
 	pthread_mutex_t lock;
 	enum eal_state state;
-	bool is_ours, has_pci;
+	bool is_ours, has_pci, has_telemetry;
 	unsigned users;
 } eal = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 #define ARGS_MAX 20
+#define TELEMETRY_WAIT_MS 2000u /* for other processes that are starting */
 struct start {
 	char text[ARGS_MAX][96];
 	char lcores[32 + 8 * CPU_SETSIZE];
@@ -95,6 +100,40 @@ static void add_lcores(struct start *s)
 	s->argv[s->argc++] = s->lcores;
 }
 
+/* ---- telemetry ---- */
+
+/* Where DPDK keeps the folder of each file prefix: as it and dpdk-telemetry.py find it. */
+static const char *runtime_folder(void)
+{
+	const char *given = getenv("RUNTIME_DIRECTORY"), *session = getenv("XDG_RUNTIME_DIR");
+	return given ? given : !getuid() ? "/var/run" : session ? session : "/tmp";
+}
+
+/* The folder of our prefix can be used: else DPDK would not start at all. */
+static bool make_folder(void)
+{
+	static const char *const parts[] = { "/dpdk", "/" EAL_FILE_PREFIX };
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s", runtime_folder());
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < (int)sizeof(path); i++) {
+		len += snprintf(path + len, sizeof(path) - (size_t)len, "%s", parts[i]);
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return false;
+	}
+	return len < (int)sizeof(path) && !access(path, R_OK | W_OK | X_OK);
+}
+
+/* Processes that bind their sockets at the same time take them from each other (one that is bound and does not listen yet looks like a dead one's), so they start one after the other. -1: not locked; it is only one's luck then. */
+static int lock_folder(void)
+{
+	int fd = open(runtime_folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned ms = 0; fd >= 0 && ms < TELEMETRY_WAIT_MS && flock(fd, LOCK_EX | LOCK_NB); ms++)
+		usleep(1000);
+	return fd;
+}
+
+/* ---- arguments ---- */
+
 static void choose_args(struct start *s, const struct eal_need *need)
 {
 	uint64_t huge_mib = count_huge_mib(), wanted_mib = need->memory_mib ? need->memory_mib : HUGE_MIN_MIB;
@@ -118,7 +157,10 @@ static void choose_args(struct start *s, const struct eal_need *need)
 		add_arg(s, "--no-pci");
 		add_arg(s, "--iova-mode=va");
 	}
-	add_arg(s, "--no-telemetry"); /* its socket lies in a directory that only root has, and two processes that start at once quarrel over it */
+	if (eal.has_telemetry)
+		add_arg(s, "--file-prefix=" EAL_FILE_PREFIX);
+	else
+		add_arg(s, "--no-telemetry");
 	add_arg(s, "--log-level=*:%s", need->log && need->log->level >= LOG_DEBUG ? "info" : "error");
 }
 
@@ -134,15 +176,22 @@ static int start_eal(const struct eal_need *need)
 	static struct start start; /* the EAL may keep pointers into its arguments */
 	pthread_t thread;
 	sigset_t all, old;
+	eal.has_telemetry = need->has_telemetry && make_folder();
+	if (need->has_telemetry && !eal.has_telemetry)
+		log_write(need->log, LOG_WARN, "no telemetry: DPDK's folder in %s cannot be used: %s", runtime_folder(), strerror(errno));
 	choose_args(&start, need);
+	int folder = eal.has_telemetry ? lock_folder() : -1;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int err = -pthread_create(&thread, NULL, init_eal, &start);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return err;
-	pthread_join(thread, NULL);
-	return start.err;
+	if (!err) {
+		pthread_join(thread, NULL);
+		err = start.err;
+	}
+	if (folder >= 0)
+		close(folder);
+	return err;
 }
 
 int eal_get(const struct eal_need *need)
@@ -152,7 +201,7 @@ int eal_get(const struct eal_need *need)
 	if (eal.state == EAL_UNTRIED && rte_lcore_count() > 0) {
 		/* No lcore exists before rte_eal_init: it is the program's own. */
 		eal.state = EAL_RUNNING;
-		eal.has_pci = true;
+		eal.has_pci = eal.has_telemetry = true;
 	}
 	if (eal.state == EAL_UNTRIED) {
 		err = start_eal(need);
@@ -187,6 +236,14 @@ unsigned eal_users(void)
 	unsigned n = eal.users;
 	pthread_mutex_unlock(&eal.lock);
 	return n;
+}
+
+bool eal_has_telemetry(void)
+{
+	pthread_mutex_lock(&eal.lock);
+	bool has = eal.has_telemetry;
+	pthread_mutex_unlock(&eal.lock);
+	return has;
 }
 
 static pthread_key_t thread_key;

@@ -16,6 +16,7 @@
 #include "port.h"
 #include "region.h"
 #include "steer.h"
+#include "telemetry.h"
 
 #define HOLDS_MAX 64u
 
@@ -93,6 +94,7 @@ static void run_out(struct engine *e)
 
 static void free_parts(struct engine *e)
 {
+	telemetry_remove(e);
 	for (unsigned i = 0; i < e->cores; i++)
 		engine_core_stop(e->core[i]);
 	run_out(e);
@@ -107,9 +109,21 @@ static void free_parts(struct engine *e)
 	eal_put();
 }
 
+/* An engine that cannot be shown runs all the same. */
+static void show(struct engine *e, const struct log *log)
+{
+	if (!eal_has_telemetry()) {
+		log_write(log, LOG_WARN, "%s: telemetry=on: DPDK runs without telemetry in this process; the first device that is opened decides", e->port->text);
+		return;
+	}
+	int err = telemetry_add(e);
+	if (err)
+		log_write(log, LOG_WARN, "%s: telemetry=on: cannot be shown: %s", e->port->text, strerror(-err));
+}
+
 static int start_engine(struct engine **out, const struct device_string *d, const struct log *log)
 {
-	struct eal_need need = { .memory_mib = d->memory_mib, .pci = strchr(d->vdev, ':') ? d->vdev : NULL, .log = log };
+	struct eal_need need = { .memory_mib = d->memory_mib, .has_telemetry = d->has_telemetry, .pci = strchr(d->vdev, ':') ? d->vdev : NULL, .log = log };
 	int err = eal_get(&need);
 	if (err)
 		return err;
@@ -124,11 +138,14 @@ static int start_engine(struct engine **out, const struct device_string *d, cons
 	e->log = (struct log){ .sink = pass_line_on, .arg = e, .level = LOG_DEBUG };
 	pthread_mutex_init(&e->log_lock, NULL);
 	err = make_parts(e);
-	if (err)
+	if (err) {
 		free_parts(e);
-	else
-		*out = e;
-	return err;
+		return err;
+	}
+	if (d->has_telemetry)
+		show(e, log);
+	*out = e;
+	return 0;
 }
 
 /* ---- holds ---- */

@@ -48,12 +48,12 @@ unsigned mailbox_serve(struct mailbox *b, uint64_t now_ns)
 {
 	unsigned n = 0;
 	pthread_mutex_lock(&b->lock);
-	for (struct mail *m; (m = b->first); n++) {
-		b->first = m->next;
-		if (!b->first) {
-			b->last = &b->first;
-			atomic_store_explicit(&b->has_mail, false, memory_order_relaxed);
-		}
+	struct mail *next = b->first;
+	b->first = NULL;
+	b->last = &b->first;
+	atomic_store_explicit(&b->has_mail, false, memory_order_relaxed);
+	for (struct mail *m; (m = next); n++) {
+		next = m->next; /* once it is done it is gone */
 		pthread_mutex_unlock(&b->lock);
 		m->run(m, now_ns);
 		pthread_mutex_lock(&b->lock);

@@ -29,7 +29,7 @@ void mailbox_post(struct mailbox *b, struct mail *m);
 /* Blocks until m has run. */
 void mailbox_wait(struct mailbox *b, struct mail *m);
 bool mailbox_is_done(struct mailbox *b, struct mail *m);
-/* The driver: runs all that waits, in the order of posting; how many. */
+/* The driver: runs all that waits, in the order of posting; how many. What is posted meanwhile waits for the next time, so that posters who follow each other do not hold up the driver. */
 unsigned mailbox_serve(struct mailbox *b, uint64_t now_ns);
 
 static inline bool mailbox_has_mail(const struct mailbox *b)

@@ -2,19 +2,19 @@
 /* What a running engine shows of itself to an operator, as JSON: one function for the daemon's operators, DPDK's telemetry and tests. Each noun is an array of flat objects, whose values are texts, whole numbers, truth values, or null where there
  * is none. Keys are only ever added; counters have the names of counter_table.h.
  *
- *   device  one row: name, mode, mac, interface, node (-1: none), cores, path_mtu, max_frame, gid_slots, most of each kind of object of a core (max_qp, max_cq, ...)
- *   port    one row: name, state (up, down), interface, rx_missed, rx_errors, rx_no_mbuf, tx_errors (of the driver), tx_dropped, rx_unusable, handed_over_dropped, then every counter of counter_table.h, each the sum over the cores
+ *   device  one row: name, mode, mac, interface (null: none of the kernel's), node (of NUMA, null: none in particular), cores, path_mtu, max_frame, gid_slots, most of each kind of object of a core (max_qp, max_cq, ...)
+ *   port    one row: name, state (up, down), interface, rx_missed, rx_errors, rx_no_mbuf, tx_errors (of the driver), tx_dropped, rx_unusable, handed_over_dropped (core_table.h), then every counter of counter_table.h, each the sum over the cores
  *   gid     index, gid, vlan (null: untagged), kind (ip4, ip6, link-local)
  *   neigh   gid, vlan, mac (null: not known), state, static, users, core; each core knows its own
  *   client  id, pid, uid, program, core, age_ns, what it has (usage.h: pds, qps, ... pool_bytes) and the most it may have (max_pds, ...; null: no quota), then the counters of its QPs, the sum over those that are and those that were
  *   qp      qpn, client, core, service, state, peer_gid, peer_qpn (null: none), path_mtu, srtt_ns, rttvar_ns, rto_ns (0: none, as yet), window_packets, in_flight_packets, sq_size, sq_used, rq_size, rq_used, srq (whether its receives come
  *           from one), send_cq, recv_cq, last_error (null, or a sentence), then the counters of a QP
  *   cq      id, client, core, entries, used, overrun, armed (no, solicited, any), channel, qps
- *   mr      key (the upper 24 bits of lkey and rkey, which name it; the lower 8 are nobody's business), client, core, kind (pool, direct, fast, mw1, mw2), iova, length, access, pd, bound (windows that are bound to it)
+ *   mr      key (the upper 24 bits of lkey and rkey, which name it; the lower 8 are nobody's business; 0: a window that is bound to nothing), client, core, kind (pool, direct, fast, mw1, mw2), iova, length, access, pd, bound (windows that are bound to it)
  *   drops   name, text, count, core0, core1, ... ; a row for each reason
- *   cores   core, clients, qps, cqs, mrs, mws, age_ns, rounds, idle_rounds, busy_percent of the rounds since the start, sleeps, forwarded packets (handed_over_...), packets, mbufs_available and mbufs_in_use of the pool that all cores share
+ *   cores   core, the numbers of core_table.h, busy_percent of the rounds since the start, mbufs_available and mbufs_in_use of the pool that all cores share
  *
- * Rows of the last five objects come in the order of their cores and clients. */
+ * Clients, and what they have, come by their cores, and of a core the last client to come first. */
 #ifndef UROCE_REPORT_H
 #define UROCE_REPORT_H
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "server_inside.h"
 
 #ifndef SO_PEERPIDFD
@@ -62,9 +63,7 @@ uint64_t server_count(const struct server *s, enum server_count c)
 
 uint64_t server_now(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_monotonic();
 }
 
 void server_count_up(struct server *s, enum server_count count)

@@ -5,6 +5,7 @@
 
 #include <rte_mempool.h>
 
+#include "core_table.h"
 #include "engine_look.h"
 #include "multicast.h"
 #include "port.h"
@@ -12,24 +13,9 @@
 
 static void print_core(const struct engine_core *core, const struct engine_look *m, FILE *out)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} rows[] = {
-		{ "clients", m->core.clients }, { "qps", m->core.qps }, { "cqs", m->core.cqs }, { "mrs", m->core.mrs }, { "mws", m->core.mws }, { "age_ns", m->loop.age_ns }, { "rounds", m->loop.rounds },
-		{ "idle_rounds", m->loop.idle_rounds }, { "longest_round_ns", m->loop.longest_round_ns }, { "sleeps", m->loop.sleeps }, { "slept_ns", m->loop.slept_ns },
-		{ "rx_frames", m->loop.rx_frames }, { "tx_frames", m->loop.tx_frames }, { "tx_partial", m->loop.tx_partial }, { "tx_no_mbuf", m->loop.tx_no_mbuf },
-		{ "rx_unusable", m->loop.rx_unusable }, { "handed_over_tx", m->loop.handed_over_tx }, { "handed_over_rx", m->loop.handed_over_rx },
-		{ "handed_over_dropped", m->loop.handed_over_dropped }, { "rx_packets", m->core.rx_packets }, { "tx_packets", m->core.tx_packets }, { "rx_bytes", m->core.rx_bytes },
-		{ "tx_bytes", m->core.tx_bytes }, { "loopback_packets", m->core.loopback_packets },
-		{ "group_copies", m->core.group_copies }, { "group_copies_dropped", m->core.group_copies_dropped }, { "group_queries", m->core.group_queries }, { "group_reports", m->core.group_reports },
-		 { "wqes", m->core.wqes }, { "cqes", m->core.cqes }, { "events", m->core.events },
-		{ "doorbells", m->core.doorbells }, { "bad_wqes", m->core.bad_wqes }, { "bad_indices", m->core.bad_indices }, { "bad_doorbells", m->core.bad_doorbells },
-		{ "cq_overruns", m->core.cq_overruns }, { "lost_events", m->core.lost_events }, { "refused_requests", m->core.refused_requests }, { "qp_bytes", m->core.qp_bytes },
-	};
 	fprintf(out, "core %u", engine_core_index(core));
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		fprintf(out, " %s %llu", rows[i].name, (unsigned long long)rows[i].value);
+	for (unsigned i = 0; core_table_name(i); i++)
+		fprintf(out, " %s %llu", core_table_name(i), (unsigned long long)core_table_value(i, m));
 	fputc('\n', out);
 	for (unsigned e = 0; e < ABI_EVENT_TYPES; e++)
 		if (m->core.raised[e])

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "clock.h"
 #include "core.h"
 #include "engine.h"
 #include "session.h"
@@ -125,6 +127,9 @@ static int add_client(struct engine_session *s)
 		return err;
 	}
 	s->async_fd = core_client_async_fd(s->client);
+	struct core_who who = { .pid = getpid(), .uid = getuid(), .since_ns = clock_monotonic() };
+	snprintf(who.program, sizeof(who.program), "%s", program_invocation_short_name);
+	core_client_introduce(s->client, &who);
 	return carry_out(s, &m, run_attach);
 }
 

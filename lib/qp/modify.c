@@ -72,6 +72,11 @@ const char *qp_state_name(uint32_t state)
 	return state < ABI_QP_STATES ? state_names[state] : "unknown state";
 }
 
+const char *qp_service_name(uint32_t service)
+{
+	return service < ABI_SERVICES ? service_names[service] : "unknown service";
+}
+
 /* Names of the attribute bits, for messages. */
 static const char *const attr_names[21] = {
 	"state", "cur_state", "en_sqd_async_notify", "access_flags", "pkey_index", "port", "qkey", "av", "path_mtu", "timeout", "retry_cnt", "rnr_retry", "rq_psn",
@@ -104,7 +109,7 @@ static int check_transition(const struct qp *q, uint32_t to, uint32_t mask, char
 	const struct qp_transition *t = &qp_transitions[q->service][q->state][to];
 	uint32_t given = mask & ~(uint32_t)(ABI_QP_STATE | ABI_QP_CUR_STATE);
 	if (!t->is_valid)
-		return refuse(text, len, -EINVAL, "QP 0x%x: no transition from %s to %s for %s", q->qpn, qp_state_name(q->state), qp_state_name(to), service_names[q->service]);
+		return refuse(text, len, -EINVAL, "QP 0x%x: no transition from %s to %s for %s", q->qpn, qp_state_name(q->state), qp_state_name(to), qp_service_name(q->service));
 	if (t->required & ~given)
 		return refuse(text, len, -EINVAL, "QP 0x%x: %s to %s also needs %s", q->qpn, qp_state_name(q->state), qp_state_name(to), list_attrs(t->required & ~given, names, sizeof(names)));
 	if (given & ~(t->required | t->optional))

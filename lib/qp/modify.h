@@ -21,5 +21,6 @@ struct modify_limits {
 /* 0; or a negative errno with a sentence in text (len bytes): -EINVAL (transition, missing or extra attributes, values out of range), -EPERM, -ENETUNREACH, -ENOBUFS, -ENOMEM. On an error nothing has changed. */
 int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const struct modify_limits *limits, char *text, uint32_t len);
 const char *qp_state_name(uint32_t state);
+const char *qp_service_name(uint32_t service);
 
 #endif

@@ -422,6 +422,8 @@ enum drop qp_rx(struct qp *q, const struct packet *p)
 	enum drop d = check_connection(q, p);
 	q->counter[QP_RX_PACKETS]++;
 	if (d == DROP_NONE) {
+		if (__builtin_expect(packet_is_ce(p), 0))
+			qp_count(q, QP_NP_ECN_MARKED_ROCE_PACKETS);
 		d = p->op->flags & OPCODE_REQUEST ? resp_rx(q, p) : comp_rx(q, p);
 		if (__builtin_expect(p->udp_src_port != q->peer_port && q->has_ah, 0)) /* UD: no one peer */
 			note_source_port(q, p, d);

@@ -124,7 +124,7 @@ static void test_counters(void **state)
 		"local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "rnr_nak_retry_err", "out_of_sequence",
 		"duplicate_request", "rnr_nak_sent", "tail_probes", "acks_sent", "naks_sent", "acks_received",
 		"completed_requests", "completed_receives", "dropped_packets", "source_port_changes",
-		"tx_unreachable" };
+		"tx_unreachable", "np_ecn_marked_roce_packets" };
 	struct fixture x = open_qp();
 	uint64_t value[32] = { 0 };
 	assert_int_equal(sizeof(names) / sizeof(names[0]), QP_COUNTER_COUNT);

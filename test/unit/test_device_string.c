@@ -75,7 +75,7 @@ static void test_every_key(void **state)
 {
 	struct device_string d;
 	struct gid g;
-	accept("inline:net_ring1,link=pair,side=1,ring=64,ip=10.0.0.1/8,ip=fd00::1/64,gw=10.0.0.254,gw=fd00::fe,vlan=7,mtu=2048,core=3,idle=sleep:20,memory=64,"
+	accept("inline:net_ring1,link=pair,side=1,ring=64,ip=10.0.0.1/8,ip=fd00::1/64,gw=10.0.0.254,gw=fd00::fe,vlan=7,mtu=2048,core=3,idle=sleep:20,memory=64,telemetry=on,"
 	       "window=100,seed=0x10,fault=drop:1%/seed:3,capture=(/tmp/x,y.pcapng)", &d);
 	assert_int_equal(d.mode, DEVICE_INLINE);
 	assert_string_equal(d.vdev, "net_ring1");
@@ -97,6 +97,7 @@ static void test_every_key(void **state)
 	assert_int_equal(d.idle, DEVICE_IDLE_SLEEP);
 	assert_int_equal(d.sleep_us, 20);
 	assert_int_equal(d.memory_mib, 64);
+	assert_true(d.has_telemetry);
 	assert_int_equal(d.window, 100);
 	assert_int_equal(d.seed, 16);
 	assert_string_equal(d.fault, "drop:1%/seed:3");
@@ -105,9 +106,14 @@ static void test_every_key(void **state)
 	accept("served:port=2,queue=5,ip=10.0.0.1/24", &d);
 	assert_int_equal(d.mode, DEVICE_SERVED);
 	assert_string_equal(device_mode_name(d.mode), "served");
+	assert_true(d.has_telemetry); /* a daemon is shown unless it is told otherwise; */
 	assert_int_equal(d.port, 2);
 	assert_int_equal(d.queue, 5);
 	assert_string_equal(d.vdev, "");
+	accept("served:port=2,ip=10.0.0.1/24,telemetry=off", &d);
+	assert_false(d.has_telemetry);
+	accept("embedded:port=2,ip=10.0.0.1/24", &d);
+	assert_false(d.has_telemetry); /* a library is not */
 }
 
 static void test_device_keys_pass_through(void **state)
@@ -243,6 +249,7 @@ static void test_refusals(void **state)
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,idle=sleep:0", "spin, pause, sleep" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,idle=sleep50", "spin, pause, sleep" },
 		{ "embedded:net_ring,link=a,ip=10.0.0.1/24,memory=1", "32" },
+		{ "embedded:net_ring,link=a,telemetry=1,ip=10.0.0.1/24", "on or off" },
 		{ "embedded:net_ring,link=a,side=2,ip=10.0.0.1/24", "0 or 1" },
 		{ "embedded:net_ring,link=a,ring=100,ip=10.0.0.1/24", "power of two" },
 		{ "embedded:net_ring,link=a,window=0,ip=10.0.0.1/24", "1..65536" },
@@ -301,7 +308,7 @@ static void test_help_walks_the_table(void **state)
 		snprintf(text, sizeof(text), "embedded:net_ring,%s=", help.name);
 		refuse(text, help.takes);
 	}
-	assert_int_equal(n, 17);
+	assert_int_equal(n, 18);
 }
 
 int main(void)
