@@ -498,7 +498,7 @@ static void test_telemetry_tool(void **state)
 {
 	int rc = side_child(run_tool, NULL);
 	if (rc == 77) {
-		print_message("needs dpdk-telemetry.py (package dpdk)\n");
+		print_message("needs dpdk-telemetry.py (package dpdk-dev)\n");
 		skip();
 	}
 	assert_int_equal(rc, 0);
