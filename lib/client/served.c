@@ -139,7 +139,7 @@ static int map_arena(struct served *s, int fd, uint64_t bytes)
 	if (err)
 		return err;
 	more[s->arenas_n++].bytes = bytes;
-	return 0;
+	return ctl_memfd_seal(fd);
 }
 
 static int take_region(struct served *s, const struct ctl_message *m, int *fd)

@@ -18,8 +18,8 @@
  *       BYE or just close               ->
  *                                       <-     BYE (code, text), at any time: the daemon ends the session
  *
- * One request is under way at a time. A client maps a region read-write before it says MAPPED; then the daemon seals it (no new writable mapping, no hole, no change of
- * size) and uses it. */
+ * One request is under way at a time. A client maps a region read-write and seals it (no new writable mapping, no hole, no change of size) before it says MAPPED; the
+ * daemon looks whether it did, and uses it. */
 #ifndef UROCE_CTL_H
 #define UROCE_CTL_H
 

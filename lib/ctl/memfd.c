@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
 int ctl_memfd_map(int fd, uint64_t bytes, bool is_writable, void **base)
 {
 	struct stat st;
@@ -21,4 +23,15 @@ int ctl_memfd_map(int fd, uint64_t bytes, bool is_writable, void **base)
 		return -errno;
 	madvise(*base, bytes, MADV_DONTFORK);
 	return 0;
+}
+
+int ctl_memfd_seal(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, SEALS) ? -errno : 0;
+}
+
+bool ctl_memfd_is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & SEALS) == SEALS;
 }

@@ -160,10 +160,10 @@ void connection_offer_region(struct connection *c)
 		connection_enter(c, CONNECTION_MAPPING, MAPPED_PATIENCE_NS);
 }
 
-static void work_seal(struct job *j)
+static void work_keep(struct job *j)
 {
 	struct connection *c = connection_of_job(j);
-	c->job_err = region_seal(c->base, c->bytes, c->fd, &j->is_cancelled);
+	c->job_err = region_keep(c->base, c->bytes, c->fd, &j->is_cancelled);
 }
 
 struct attach_mail {
@@ -191,13 +191,13 @@ static void attach(struct connection *c)
 		server_note(c->server, SERVER_ATTACHED, LOG_INFO, "client pid %ld uid %u %s: is served by core %u", (long)c->peer.pid, c->peer.uid, c->program, engine_core_index(c->core));
 }
 
-static void on_sealed(struct job *j)
+static void on_kept(struct job *j)
 {
 	struct connection *c;
 	if (!take_back(j, &c))
 		return;
-	if (c->job_err == -EPROTO || c->job_err == -EPERM) {
-		connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it changed the %s of arena %u, which is not its to change", c->job_err == -EPROTO ? "size" : "seals", c->arena);
+	if (c->job_err == -EPERM) {
+		connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it says MAPPED of arena %u, which it has not sealed", c->arena);
 		return;
 	}
 	if (c->job_err) {
@@ -215,7 +215,7 @@ static void on_sealed(struct job *j)
 static void on_mapped(struct connection *c, const struct ctl_message *m)
 {
 	if (m->mapped.arena == c->arena) {
-		connection_post_job(c, NULL, work_seal, on_sealed);
+		connection_post_job(c, NULL, work_keep, on_kept);
 		return;
 	}
 	connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it says MAPPED of arena %u, and arena %u was sent", m->mapped.arena, c->arena);

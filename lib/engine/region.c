@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared regions. Invariant: once region_seal returned 0, every page of the region is there and stays. All work on pages is done in pieces: meanwhile the kernel holds a lock that every other mmap of the process,
+/* Shared regions. Invariant: once region_keep returned 0, every page of the region is there and stays. All work on pages is done in pieces: meanwhile the kernel holds a lock that every other mmap of the process,
  * a poll core's malloc among them, waits for. */
 #include "region.h"
 
@@ -9,13 +9,13 @@
 #include <numa.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "memfd.h"
 
 #define HUGE_PAGE (2u << 20)
 #define PAGE 4096u
 #define PIECE (4ull << 20) /* about 4 ms in ordinary pages */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 typedef int piece_fn(void *base, size_t bytes);
 
@@ -52,7 +52,7 @@ static int unmap(void *base, size_t bytes)
 
 static int map_new(int fd, uint64_t bytes, int node, const _Atomic bool *is_cancelled, void **base)
 {
-	if (ftruncate(fd, (off_t)bytes))
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return -errno;
 	*base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (*base == MAP_FAILED)
@@ -88,13 +88,10 @@ int region_make(struct region_source *source, uint64_t bytes, const _Atomic bool
 	return err;
 }
 
-int region_seal(void *base, uint64_t bytes, int fd, const _Atomic bool *is_cancelled)
+int region_keep(void *base, uint64_t bytes, int fd, const _Atomic bool *is_cancelled)
 {
-	struct stat st;
-	if (fcntl(fd, F_ADD_SEALS, SEALS) || fstat(fd, &st))
-		return -errno;
-	if ((uint64_t)st.st_size != bytes)
-		return -EPROTO;
+	if (!ctl_memfd_is_sealed(fd))
+		return -EPERM;
 	int err = in_pieces(fault_in, base, bytes, is_cancelled);
 	if (!err)
 		in_pieces(lock_in, base, bytes, is_cancelled);

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "memfd.h"
 #include "socket.h"
 
 /* In a thread of its own a failed assertion has nowhere to go. */
@@ -197,6 +198,7 @@ static bool send_region(struct fake_daemon *d, unsigned arena)
 	if (!say(d, CTL_REGION, &m, d->f->arena_fd[arena]) || !hear(d, &m))
 		return false;
 	insist(m.header.type == CTL_MAPPED && m.mapped.arena == arena, "the answer to REGION is not MAPPED");
+	insist(ctl_memfd_is_sealed(d->f->arena_fd[arena]), "the client has not sealed the region");
 	return true;
 }
 

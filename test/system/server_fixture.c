@@ -248,6 +248,7 @@ void raw_map(struct raw *r, const struct ctl_region *region, int fd)
 {
 	CHECK(region->arena == r->arenas && r->arenas < RAW_ARENAS);
 	CHECK(!ctl_memfd_map(fd, region->bytes, true, &r->arena[r->arenas].base));
+	CHECK(!ctl_memfd_seal(fd));
 	r->arena[r->arenas++].bytes = region->bytes;
 	close(fd);
 }

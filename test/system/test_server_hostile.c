@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include "held_page.h"
+#include "memfd.h"
 #include "server_fixture.h"
 
 #define RUN(body) assert_int_equal(side_child(body, NULL), 0)
@@ -324,45 +325,48 @@ static void meet_with_fd(struct raw *r, const char *path, int *region)
 	raw_expect(r, CTL_WAKE, &m, &r->wake_fd);
 	raw_expect(r, CTL_ASYNC, &m, &r->async_fd);
 	raw_expect(r, CTL_REGION, &m, region);
-	raw_map(r, &m.region, fcntl(*region, F_DUPFD_CLOEXEC, 0));
+	CHECK(!ctl_memfd_map(*region, m.region.bytes, true, &r->arena[0].base));
+	r->arena[r->arenas++].bytes = m.region.bytes;
 }
 
 static void tamper(void *arg)
 {
+	static const struct {
+		int seals;
+		uint32_t arena;
+		const char *words;
+	} tricks[] = {
+		{ 0, 0, "not sealed" }, { F_SEAL_FUTURE_WRITE, 0, "not sealed" }, { F_SEAL_SEAL, 0, "not sealed" }, { F_SEAL_FUTURE_WRITE | F_SEAL_SEAL, 1, "arena 1" },
+	};
 	struct witness w;
+	struct raw r;
+	int fd;
 	begin(&w);
-	for (int trick = 0; trick < 5; trick++) {
-		struct raw r;
-		int fd;
+	for (unsigned i = 0; i < sizeof(tricks) / sizeof(tricks[0]); i++) {
 		meet_with_fd(&r, w.d.path, &fd);
-		off_t bytes = (off_t)r.arena[0].bytes;
-		CHECK(trick != 0 || !ftruncate(fd, 4096) || !ftruncate(fd, 0)); /* of a huge page there is no part */
-		CHECK(trick != 1 || !ftruncate(fd, 0));
-		CHECK(trick != 2 || !ftruncate(fd, 2 * bytes));
-		CHECK(trick != 3 || !fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL));
-		raw_say_mapped(&r, trick == 4);
-		raw_expect_bye(&r, CTL_BYE_PROTOCOL, trick < 3 ? "size" : trick == 3 ? "seals" : "arena 1");
+		CHECK(ftruncate(fd, 0) && errno == EPERM);
+		CHECK(ftruncate(fd, 2 * (off_t)r.arena[0].bytes) && errno == EPERM);
+		CHECK(!fcntl(fd, F_ADD_SEALS, tricks[i].seals));
+		raw_say_mapped(&r, tricks[i].arena);
+		raw_expect_bye(&r, CTL_BYE_PROTOCOL, tricks[i].words);
 		close(fd);
 		raw_close(&r);
 	}
-	CHECK(server_count(w.d.server, SERVER_ENDED_PROTOCOL) == 5);
+	CHECK(server_count(w.d.server, SERVER_ENDED_PROTOCOL) == sizeof(tricks) / sizeof(tricks[0]));
 	/* a region that comes later */
-	struct raw r;
 	struct ctl_message m = { .request = { .type = ABI_ALLOC_MEMORY, .alloc_memory.bytes = 8 << 20 } };
-	int fd;
 	raw_open(&r, w.d.path);
 	raw_say(&r, CTL_REQUEST, &m);
 	raw_expect(&r, CTL_REGION, &m, &fd);
-	CHECK(!ftruncate(fd, 0));
 	raw_say_mapped(&r, 1);
-	raw_expect_bye(&r, CTL_BYE_PROTOCOL, "size");
+	raw_expect_bye(&r, CTL_BYE_PROTOCOL, "not sealed");
 	CHECK(((struct abi_engine_page *)r.arena[0].base)->dead);
 	close(fd);
 	raw_close(&r);
 	finish(&w);
 }
 
-static void test_size_changed_before_mapped(void **state)
+static void test_not_sealed_before_mapped(void **state)
 {
 	RUN(tamper);
 }
@@ -380,7 +384,7 @@ static void punch(void *arg)
 	meet_with_fd(&r, w.d.path, &fd);
 	off_t bytes = (off_t)r.arena[0].bytes;
 	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes));
-	CHECK(!ftruncate(fd, 0) && !ftruncate(fd, bytes));
+	CHECK(!ctl_memfd_seal(fd));
 	raw_say_mapped(&r, 0);
 	raw_expect(&r, CTL_READY, &m, NULL);
 	CHECK(!fstat(fd, &st) && st.st_blocks * 512 == bytes);
@@ -403,6 +407,7 @@ static void punch(void *arg)
 	raw_expect(&r, CTL_WAKE, &m, &r.wake_fd);
 	raw_expect(&r, CTL_ASYNC, &m, &r.async_fd);
 	raw_expect(&r, CTL_REGION, &m, &fd);
+	CHECK(!ctl_memfd_seal(fd));
 	raw_say_mapped(&r, 0);
 	raw_expect(&r, CTL_READY, &m, NULL);
 	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EPERM);
@@ -537,7 +542,40 @@ static void stand_still(void *arg)
 	finish(&w);
 }
 
-static void test_memory_that_stands_still(void **state)
+/* A `write` to the memfd holds the file's lock meanwhile, which a new seal needs. */
+static void write_to_region(void *arg)
+{
+	struct witness w;
+	struct ctl_message m;
+	begin(&w);
+	for (int is_sealed = 0; is_sealed < 2; is_sealed++) {
+		struct transfer t = { .is_write = true };
+		struct raw r, other;
+		pthread_t thread;
+		CHECK(held_page_open(&t.page));
+		meet_with_fd(&r, w.d.path, &t.fd);
+		CHECK(!is_sealed || !ctl_memfd_seal(t.fd));
+		CHECK(!pthread_create(&thread, NULL, transfer, &t));
+		bool is_held = held_page_is_wanted(&t.page, 2000); /* huge pages cannot be written to */
+		raw_say_mapped(&r, 0);
+		if (is_sealed)
+			raw_expect(&r, CTL_READY, &m, NULL);
+		else
+			raw_expect_bye(&r, CTL_BYE_PROTOCOL, "not sealed");
+		raw_open(&other, w.d.path);
+		raw_close(&other);
+		raw_close(&r);
+		daemon_await_clients(&w.d, 1);
+		if (is_held)
+			held_page_let_go(&t.page);
+		CHECK(!pthread_join(thread, NULL));
+		held_page_close(&t.page);
+		close(t.fd);
+	}
+	finish(&w);
+}
+
+static void run_held(void (*body)(void *arg))
 {
 	struct held_page page;
 	if (!held_page_open(&page)) {
@@ -545,7 +583,17 @@ static void test_memory_that_stands_still(void **state)
 		skip();
 	}
 	held_page_close(&page);
-	RUN(stand_still);
+	RUN(body);
+}
+
+static void test_events_read_into_memory_that_stands_still(void **state)
+{
+	run_held(stand_still);
+}
+
+static void test_region_written_from_memory_that_stands_still(void **state)
+{
+	run_held(write_to_region);
 }
 
 /* ---- requests that cannot be ---- */
@@ -601,10 +649,11 @@ int main(void)
 		cmocka_unit_test(test_wrong_hello),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_unread_answers),
-		cmocka_unit_test(test_size_changed_before_mapped),
+		cmocka_unit_test(test_not_sealed_before_mapped),
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_misused_channels),
-		cmocka_unit_test(test_memory_that_stands_still),
+		cmocka_unit_test(test_events_read_into_memory_that_stands_still),
+		cmocka_unit_test(test_region_written_from_memory_that_stands_still),
 		cmocka_unit_test(test_resizing_wrongly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

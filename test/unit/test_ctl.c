@@ -332,7 +332,11 @@ static void test_map(void **state)
 	pid_t child;
 	int status;
 	assert_int_equal(ctl_memfd_map(fd, 8192, true, (void **)&writer), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE), 0);
+	assert_false(ctl_memfd_is_sealed(fd));
+	assert_int_equal(ctl_memfd_seal(fd), 0);
+	assert_true(ctl_memfd_is_sealed(fd));
+	assert_int_equal(ctl_memfd_seal(fd), -EPERM); /* once */
 	assert_int_equal(ctl_memfd_map(fd, 8192, true, (void **)&reader), -EPERM);
 	assert_int_equal(ctl_memfd_map(fd, 8192, false, (void **)&reader), 0);
 	close(fd);
