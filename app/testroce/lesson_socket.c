@@ -32,7 +32,7 @@ static void end(const struct tracer *t, struct asked *k)
 static void print_asked(const struct tracer *t, const struct asked *k)
 {
 	if (t)
-		printf("  kernel   %" PRIu64 " system calls%s%s\n", k->calls, k->calls ? ": " : "", k->names);
+		printf("  kernel   %" PRIu64 " system call%s%s%s\n", k->calls, k->calls == 1 ? "" : "s", k->calls ? ": " : "", k->names);
 	else
 		printf("  kernel   not counted\n");
 }

@@ -227,7 +227,7 @@ uint64_t stage_end(struct stage *s, const char *actor)
 	if (!s->tracer)
 		printf("  kernel   not counted: this process may not be traced here (%s)\n", strerror(-s->tracer_err));
 	else
-		printf("  kernel   %" PRIu64 " system calls%s%s\n", calls, calls ? ": " : "", names);
+		printf("  kernel   %" PRIu64 " system call%s%s%s\n", calls, calls == 1 ? "" : "s", calls ? ": " : "", names);
 	return calls;
 }
 

@@ -136,7 +136,7 @@ def test_lesson():
         skip('after the control path the kernel is not asked for anything', 'this process may not be traced here')
     else:
         quiet = [t for t in titles[2:19] if '  kernel   0 system calls' not in parts[t]]
-        report(not quiet and 'system calls: sendto' in parts['socket 2:'] and 'system calls: recvfrom' in parts['socket 3:'], 'after the control path the kernel is not asked for anything', f'{quiet}\n{r}')
+        report(not quiet and 'system call: sendto' in parts['socket 2:'] and 'system call: recvfrom' in parts['socket 3:'], 'after the control path the kernel is not asked for anything', f'{quiet}\n{r}')
     wanted = {'3.': ['RQ slot', 'tail', 'by program B'], '4.': ['SQ slot', 'SGE 0', 'by program A'], '5.': ['RC SEND ONLY', 'payload 11'], '6.': ["B's memory: bytes 256", 'hello, RDMA'], '7.': ['ACKNOWLEDGE', 'RECV'],
               '8.': ["A's SQ, head", 'CQE', 'SEND'], '9.': ['WC ', 'success, RECV', 'success, SEND'], 'WRITE 2.': ['RC RDMA WRITE ONLY', 'rkey'], 'WRITE 3.': ['HELLO, rdma'], 'READ 2.': ['RC RDMA READ REQUEST'],
               'READ 3.': ['RC RDMA READ RESPONSE ONLY'], 'READ 4.': ["A's memory: bytes 256", 'HELLO, rdma']}

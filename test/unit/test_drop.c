@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "drop.h"
@@ -54,6 +55,31 @@ static void test_out_of_range(void **state)
 	assert_non_null(drop_text((enum drop)-1));
 }
 
+/* doc/guide/troubleshooting.md has a row for each, with this very sentence, and for nothing else. */
+static void test_guide_has_all(void **state)
+{
+	FILE *file = fopen(SOURCE_ROOT "/doc/guide/troubleshooting.md", "r");
+	char line[1024], expected[DROP_COUNT][256];
+	int rows = 0, found[DROP_COUNT] = { 0 };
+	assert_non_null(file);
+	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
+		snprintf(expected[d], sizeof(expected[d]), "| `%s` | %s | ", drop_name((enum drop)d), drop_text((enum drop)d));
+	while (fgets(line, sizeof(line), file) && strcmp(line, "<!-- drop reasons -->\n"))
+		continue;
+	while (fgets(line, sizeof(line), file) && strcmp(line, "<!-- end of drop reasons -->\n")) {
+		rows += line[0] == '|' && line[2] == '`';
+		for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
+			found[d] += !strncmp(line, expected[d], strlen(expected[d]));
+	}
+	fclose(file);
+	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
+		if (found[d] != 1)
+			print_error("doc/guide/troubleshooting.md: %d rows begin with: %s\n", found[d], expected[d]);
+	for (int d = DROP_NONE + 1; d < DROP_COUNT; d++)
+		assert_int_equal(found[d], 1);
+	assert_int_equal(rows, DROP_COUNT - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -61,6 +87,7 @@ int main(void)
 		cmocka_unit_test(test_unique),
 		cmocka_unit_test(test_known_names),
 		cmocka_unit_test(test_out_of_range),
+		cmocka_unit_test(test_guide_has_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
