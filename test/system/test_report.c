@@ -16,6 +16,7 @@
 
 #include "counter_table.h"
 #include "report.h"
+#include "server_fixture.h"
 #include "side.h"
 
 #define SIDE0 "net_ring,link=t,side=0,ip=10.1.0.1/24"
@@ -258,6 +259,47 @@ static void watch_churn(void *arg)
 static void test_while_others_come_and_go(void **state)
 {
 	assert_int_equal(side_child(watch_churn, NULL), 0);
+}
+
+/* ---- clients of a daemon ---- */
+
+static void *report_clients_of(void *arg)
+{
+	return rows_of(((struct daemon *)arg)->engine, REPORT_CLIENT);
+}
+
+/* Who they are, what they have and may have; by a thread that is neither the daemon's nor a poll core. */
+static void serve(void *arg)
+{
+	struct daemon d;
+	struct raw r;
+	pthread_t thread;
+	void *clients;
+	daemon_prepare(&d);
+	d.config.client.qps = 5;
+	daemon_run(&d);
+	CHECK(!d.err);
+	raw_open(&r, d.path);
+	uint32_t pd = raw_pd(&r), cq = raw_cq(&r, 16), qp = raw_qp(&r, pd, cq);
+	CHECK(!pthread_create(&thread, NULL, report_clients_of, &d) && !pthread_join(thread, &clients));
+	json_t *client = json_array_get(clients, 0), *qps = rows_of(d.engine, REPORT_QP);
+	CHECK(json_array_size(clients) == 1 && number(client, "pid") == (uint64_t)getpid() && number(client, "uid") == getuid() && text(client, "program")[0]);
+	CHECK(number(client, "pds") == 1 && number(client, "cqs") == 1 && number(client, "qps") == 1 && number(client, "max_qps") == 5 && number(client, "ring_bytes") > 0);
+	CHECK(number(json_array_get(qps, 0), "client") == number(client, "id"));
+	json_decref(clients);
+	json_decref(qps);
+	CHECK(!raw_destroy(&r, ABI_DESTROY_QP, qp));
+	raw_close(&r);
+	daemon_await_empty(&d);
+	clients = rows_of(d.engine, REPORT_CLIENT);
+	CHECK(json_array_size(clients) == 0);
+	json_decref(clients);
+	daemon_close(&d);
+}
+
+static void test_clients_of_a_daemon(void **state)
+{
+	assert_int_equal(side_child(serve, NULL), 0);
 }
 
 /* ---- telemetry ---- */
@@ -507,7 +549,7 @@ static void test_telemetry_tool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_embedded), cmocka_unit_test(test_inline), cmocka_unit_test(test_last_error), cmocka_unit_test(test_while_others_come_and_go), cmocka_unit_test(test_telemetry),
+		cmocka_unit_test(test_embedded), cmocka_unit_test(test_inline), cmocka_unit_test(test_last_error), cmocka_unit_test(test_while_others_come_and_go), cmocka_unit_test(test_clients_of_a_daemon), cmocka_unit_test(test_telemetry),
 		cmocka_unit_test(test_telemetry_while_engines_end), cmocka_unit_test(test_no_telemetry), cmocka_unit_test(test_telemetry_tool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
