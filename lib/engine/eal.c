@@ -109,18 +109,17 @@ static const char *runtime_folder(void)
 	return given ? given : !getuid() ? "/var/run" : session ? session : "/tmp";
 }
 
-/* The folder of our prefix can be used: else DPDK would not start at all. */
-static bool make_folder(void)
+/* DPDK's folder in it, and in that the one of our prefix. */
+static char folders[2][PATH_MAX];
+
+static bool make_folders(void)
 {
-	static const char *const parts[] = { "/dpdk", "/" EAL_FILE_PREFIX };
-	char path[PATH_MAX];
-	int len = snprintf(path, sizeof(path), "%s", runtime_folder());
-	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < (int)sizeof(path); i++) {
-		len += snprintf(path + len, sizeof(path) - (size_t)len, "%s", parts[i]);
-		if (mkdir(path, 0700) && errno != EEXIST)
+	snprintf(folders[0], PATH_MAX, "%.*s/dpdk", PATH_MAX / 2, runtime_folder());
+	snprintf(folders[1], PATH_MAX, "%.*s/" EAL_FILE_PREFIX, PATH_MAX - 16, folders[0]);
+	for (unsigned i = 0; i < 2; i++)
+		if (mkdir(folders[i], 0700) && errno != EEXIST)
 			return false;
-	}
-	return len < (int)sizeof(path) && !access(path, R_OK | W_OK | X_OK);
+	return !access(folders[1], R_OK | W_OK | X_OK);
 }
 
 /* Processes that bind their sockets at the same time take them from each other (one that is bound and does not listen yet looks like a dead one's), so they start one after the other. -1: not locked; it is only one's luck then. */
@@ -130,6 +129,27 @@ static int lock_folder(void)
 	for (unsigned ms = 0; fd >= 0 && ms < TELEMETRY_WAIT_MS && flock(fd, LOCK_EX | LOCK_NB); ms++)
 		usleep(1000);
 	return fd;
+}
+
+/* At the end of the process, after DPDK has removed its socket: the folders too, unless something is in them. */
+static void remove_folders(void)
+{
+	int fd = lock_folder();
+	if (!rmdir(folders[1]))
+		rmdir(folders[0]);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Before the EAL starts, with the folder locked: whether there can be telemetry, without which the EAL would not start. */
+static bool prepare_telemetry(const struct log *log)
+{
+	if (!make_folders()) {
+		log_write(log, LOG_WARN, "no telemetry: DPDK's folder in %s cannot be used: %s", runtime_folder(), strerror(errno));
+		return false;
+	}
+	atexit(remove_folders); /* what is registered first runs last */
+	return true;
 }
 
 /* ---- arguments ---- */
@@ -176,11 +196,9 @@ static int start_eal(const struct eal_need *need)
 	static struct start start; /* the EAL may keep pointers into its arguments */
 	pthread_t thread;
 	sigset_t all, old;
-	eal.has_telemetry = need->has_telemetry && make_folder();
-	if (need->has_telemetry && !eal.has_telemetry)
-		log_write(need->log, LOG_WARN, "no telemetry: DPDK's folder in %s cannot be used: %s", runtime_folder(), strerror(errno));
+	int folder = need->has_telemetry ? lock_folder() : -1;
+	eal.has_telemetry = need->has_telemetry && prepare_telemetry(need->log);
 	choose_args(&start, need);
-	int folder = eal.has_telemetry ? lock_folder() : -1;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int err = -pthread_create(&thread, NULL, init_eal, &start);
