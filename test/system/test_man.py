@@ -75,8 +75,8 @@ class Page:
         return found
 
     def items(self, macro):
-        """Names of `.It MACRO name`, anywhere."""
-        return {line.split()[2].replace('\\', '') for line in self.lines if line.startswith(f'.It {macro} ')}
+        """Names of `.It MACRO name` and `.It MACRO name , name`, anywhere."""
+        return {name.replace('\\', '') for line in self.lines if line.startswith(f'.It {macro} ') for name in re.sub(r'( ,)? [A-Z][a-z]? .*', '', line[5 + len(macro):]).split(' , ')}
 
     def options(self):
         return {f'-{name}' for name in self.items('Fl') if name.startswith('-')}
@@ -150,6 +150,8 @@ def check_tables(pages):
     for path in glob.glob(os.path.join(root, 'lib', '*', '*.c')) + glob.glob(os.path.join(root, 'app', '*', '*.c')):
         variables |= set(re.findall(r'getenv\("(UROCE_\w+)"\)', read(path)))
     tell('uroce(7): environment', differ('variable', variables, by_name['uroce'].items('Ev'), 'the sources', 'the page') if variables else ['no variables?'])
+    counters = set(re.findall(r'\[QP_\w+\] = "(\w+)"', read('lib/client/strings.c')))
+    tell('uroce_qp_counters(3): counters', differ('counter', counters, by_name['uroce_qp_counters'].items('Li'), 'strings.c', 'the page') if counters else ['no counters?'])
     if 'uroced' in programs:
         settings = set(re.findall(r'\[([a-z.]+)\] ([a-z-]+):', help_of('uroced')))
         said, section = set(), ''
@@ -172,7 +174,7 @@ def check_references(pages):
     own = {(n, p.section) for p in pages for n in p.names()}
     wrong = []
     for p in pages:
-        for m in re.finditer(r'^\.Xr (\S+) (\d)', '\n'.join(p.lines), re.M):
+        for m in re.finditer(r'\bXr (\S+) (\d)', '\n'.join(p.lines)):
             if re.match(r'uroce|testroce', m.group(1)) and m.groups() not in own:
                 wrong.append(f'{p.path}: there is no {m.group(1)}({m.group(2)})')
     tell('references', wrong)
