@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "commands.h"
+#include "interrupt.h"
 #include "lab.h"
 #include "names.h"
 #include "objects.h"
@@ -13,6 +15,8 @@
 #define REMOTE_ACCESS (UROCE_ACCESS_REMOTE_WRITE | UROCE_ACCESS_REMOTE_READ | UROCE_ACCESS_REMOTE_ATOMIC)
 #define QKEY 0x11111111u /* what qp open gives */
 #define WORD 8u
+#define WAIT_NS UINT64_C(10000000000) /* for WCs, */
+#define LOOK_NS 1000000               /* which are looked for so often */
 
 /* Of SGEs: an MR for REG_MR is named by the key that it was given, and addressed as what it was given. */
 static bool take_memory(struct lab *lab, const struct value *v, uint64_t len, struct uroce_sge *sge)
@@ -208,18 +212,29 @@ static void print_wc(const struct uroce_wc *wc)
 	printf("\n");
 }
 
+/* Without a count those that are there; else that many are waited for, a while. */
 static int poll_cq(struct lab *lab, const struct value *v, unsigned given)
 {
 	struct object *cq = objects_get(&lab->objects, OBJECT_CQ, v[0].number);
+	uint64_t wanted = given > 1 ? v[1].number : 0, all = 0, end_ns = end_now() + WAIT_NS;
 	struct uroce_wc wc;
-	int n, all = 0;
+	int n;
 	if (!cq)
 		return -ENOENT;
-	for (; (n = uroce_cq_poll(cq->cq, &wc, 1)) == 1; all++)
-		print_wc(&wc);
+	while ((n = uroce_cq_poll(cq->cq, &wc, 1)) > 0 || (!n && all < wanted && end_now() < end_ns && !interrupt_is_there())) {
+		if (n)
+			print_wc(&wc);
+		else
+			nanosleep(&(struct timespec){ 0, LOOK_NS }, NULL);
+		all += (uint64_t)n;
+	}
+	if (n < 0)
+		return lab_fail("cq %" PRIu64 ": %s", v[0].number, strerror(-n));
+	if (all < wanted)
+		return lab_fail("%" PRIu64 " of %" PRIu64 " WCs came: the others were not waited for any longer", all, wanted);
 	if (!all)
 		printf("no WC\n");
-	return n < 0 ? lab_fail("cq %" PRIu64 ": %s", v[0].number, strerror(-n)) : 0;
+	return 0;
 }
 
 const struct command commands_wr[] = {
@@ -239,6 +254,6 @@ const struct command commands_wr[] = {
 	{ "qp bind <qp> <mw> <mr> <bytes>", bind_mw, "a bind: the window is the first bytes of an MR, with every remote right" },
 	{ "qp reg <qp> <mr> <mr> <bytes>", register_mr, "a REG_MR: the first one becomes the first bytes of the second" },
 	{ "qp local-inv <qp> <rkey>", invalidate, "a LOCAL_INV of a window of type 2, or of what REG_MR made" },
-	{ "cq poll <cq>", poll_cq, "take all WCs that are there" },
+	{ "cq poll <cq> [<count>]", poll_cq, "take all WCs that are there, or wait for so many" },
 	{ .pattern = NULL },
 };

@@ -5,7 +5,7 @@ test_guide.py ROOT BUILD PAGE PROGRAM... [--write]: with --write, puts what was 
 
 Blocks that begin with
   ```console  have commands, in lines that begin with "$ " (one that ends with a backslash goes on in the next line; one that ends with & stays in the background) or "# " (as root), and what they print. Lines that begin with the name
-              of a command's program and "> " are typed at its prompt. A line "..." stands for any lines.
+              of a command's program and "> " are typed at its prompt. A line "..." stands for any lines, and lines that begin with "event: " come when they come.
   ```sh       have commands alone, which have to succeed.
 A block directly below one of these comments is not run, and the test says why:
   <!-- not run: REASON -->     never
@@ -60,13 +60,17 @@ def shape(line):
     return re.sub(r'\s+', ' ', NUMBER.sub('N', re.sub(r'(system call)s?: .*', r'\1s', line))).strip()
 
 
-def is_alike(shown, found):
-    """Whether the lines found fit those shown."""
+def fits(shown, found):
     if not shown:
         return not found
     if shown[0] == '...':
-        return any(is_alike(shown[1:], found[i:]) for i in range(len(found) + 1))
-    return bool(found) and shape(shown[0]) == shape(found[0]) and is_alike(shown[1:], found[1:])
+        return any(fits(shown[1:], found[i:]) for i in range(len(found) + 1))
+    return bool(found) and shape(shown[0]) == shape(found[0]) and fits(shown[1:], found[1:])
+
+
+def is_alike(shown, found):
+    """Whether the lines found fit those shown."""
+    return fits(*([line for line in lines if not line.startswith('event: ')] for lines in (shown, found)))
 
 
 def missing(shell, words):
