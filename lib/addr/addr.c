@@ -53,6 +53,8 @@ int addr_new(struct addr **out, const struct addr_config *config, struct wheel *
 		addr_free(a);
 		return -ENOMEM;
 	}
+	a->gids.on_address = config->on_address;
+	a->gids.on_address_arg = config->on_address_arg;
 	*out = a;
 	return 0;
 }
@@ -173,10 +175,8 @@ static struct gid choose_reporter(const struct addr *a, bool is_ip4, uint16_t *v
 		if (is_ip4 || gid_is_link_local(&e->gid))
 			return e->gid;
 	}
-	if (!is_ip4 && has_vlan) {
-		const uint8_t *m = a->config.mac;
-		source = (struct gid){ { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5] } };
-	}
+	if (!is_ip4 && has_vlan)
+		source = gid_link_local(a->config.mac);
 	return source;
 }
 

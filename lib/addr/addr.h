@@ -34,6 +34,9 @@ struct addr_config {
 	uint64_t fresh_ns;        /* 0: 30 s until a neighbour in use is asked again (unicast first); failed after as long again */
 	uint32_t max_groups;      /* 0: 1024 of each family that are reported */
 	uint64_t failed_ns;       /* 0: 1 s until a failed neighbour may be asked again; in use: by itself, twice as late each time, to 32 times */
+	/* An address begins to be ours, or it is ours no more: that is when the last AH lets go of a removed one. What it answers to the first (0 or a negative errno) is what addr_gid_add does. Or NULL. */
+	int (*on_address)(void *arg, const struct gid *gid, bool is_ours);
+	void *on_address_arg;
 };
 
 int addr_new(struct addr **out, const struct addr_config *config, struct wheel *wheel, uint64_t now_ns);
@@ -41,7 +44,7 @@ void addr_free(struct addr *a);
 
 /* ---- GIDs: an index never shifts; a removed GID stays, unusable for new AHs, while anything refers to it. ---- */
 /* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero,
- * prefix). */
+ * prefix), or what on_address answers. */
 int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
 int addr_gid_remove(struct addr *a, uint32_t index);
 /* false when the slot is empty or its GID was removed. */

@@ -54,16 +54,6 @@ void gid_table_free(struct gid_table *t)
 	free(t->hash);
 }
 
-static uint32_t hash_of(const struct gid *gid, uint16_t vlan)
-{
-	uint64_t x[2];
-	memcpy(x, gid->b, 16);
-	uint64_t h = (x[0] ^ vlan) * 0x9e3779b97f4a7c15u;
-	/* The last byte of an address is the highest of x[1]; a product spreads only upwards. */
-	h = (h ^ h >> 32 ^ x[1] ^ x[1] >> 32) * 0x9e3779b97f4a7c15u;
-	return (uint32_t)(h >> 32);
-}
-
 static bool is_same(const struct gid_entry *e, const struct gid *gid, uint16_t vlan)
 {
 	return gid_is_equal(&e->gid, gid) && e->vlan == vlan;
@@ -72,7 +62,7 @@ static bool is_same(const struct gid_entry *e, const struct gid *gid, uint16_t v
 /* Slot + 1; 0: none. */
 static uint32_t find(const struct gid_table *t, const struct gid *gid, uint16_t vlan)
 {
-	for (uint32_t at = hash_of(gid, vlan);; at++) {
+	for (uint32_t at = gid_hash(gid, vlan);; at++) {
 		uint32_t slot = t->hash[at & t->hash_mask];
 		if (!slot || is_same(&t->v[slot - 1], gid, vlan))
 			return slot;
@@ -86,7 +76,7 @@ static void rebuild_hash(struct gid_table *t)
 	for (uint32_t i = 0; i < t->slots; i++) {
 		if (t->v[i].state == GID_EMPTY)
 			continue;
-		uint32_t at = hash_of(&t->v[i].gid, t->v[i].vlan) & t->hash_mask;
+		uint32_t at = gid_hash(&t->v[i].gid, t->v[i].vlan) & t->hash_mask;
 		while (t->hash[at])
 			at = (at + 1) & t->hash_mask;
 		t->hash[at] = i + 1;
@@ -113,6 +103,9 @@ int gid_table_add(struct gid_table *t, const struct gid *gid, uint16_t vlan, uns
 			i++;
 		if (i == t->max)
 			return -ENOSPC;
+		int err = t->on_address ? t->on_address(t->on_address_arg, gid, true) : 0;
+		if (err)
+			return err;
 		t->v[i] = (struct gid_entry){ .gid = *gid, .vlan = vlan };
 		if (i >= t->slots)
 			t->slots = i + 1;
@@ -131,6 +124,8 @@ static void settle(struct gid_table *t, uint32_t index)
 		return;
 	e->state = GID_EMPTY;
 	rebuild_hash(t);
+	if (t->on_address)
+		t->on_address(t->on_address_arg, &e->gid, false);
 }
 
 int gid_table_remove(struct gid_table *t, uint32_t index)

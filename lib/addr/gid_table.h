@@ -29,6 +29,8 @@ struct gid_table {
 	uint32_t max, slots;  /* slots: one more than the highest index ever used */
 	uint32_t *hash;       /* open addressing, slot + 1 or 0; at most half full */
 	uint32_t hash_mask;
+	int (*on_address)(void *arg, const struct gid *gid, bool is_ours); /* as in struct addr_config, or NULL */
+	void *on_address_arg;
 };
 
 /* The prefix of an address as its user counts it (IPv4: 0..32), in bits of the whole GID; -EINVAL when it is too long. */
@@ -40,7 +42,7 @@ bool gid_is_host(const struct gid *gid);
 
 int gid_table_init(struct gid_table *t, uint32_t max);
 void gid_table_free(struct gid_table *t);
-/* A removed GID that is still held comes back to life in its slot. -EEXIST, -ENOSPC, -EINVAL. */
+/* A removed GID that is still held comes back to life in its slot. -EEXIST, -ENOSPC, -EINVAL, or what on_address answers. */
 int gid_table_add(struct gid_table *t, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
 /* -ENOENT: not live. */
 int gid_table_remove(struct gid_table *t, uint32_t index);

@@ -84,7 +84,7 @@ struct uroce_device_attr {
 	uint32_t max_mw;     /**< memory windows */
 	uint32_t max_pd;     /**< PDs */
 	uint32_t max_mcast_grp;       /**< multicast groups with members */
-	uint32_t max_mcast_qp_attach; /**< QPs in one group */
+	uint32_t max_mcast_qp_attach; /**< QPs in one group; with a daemon, of one program */
 	uint32_t max_qp_wr;  /**< WRs of one queue */
 	uint32_t max_cqe;    /**< CQEs of one CQ */
 	uint32_t max_sge;    /**< SGEs of one WR */
@@ -631,8 +631,8 @@ int uroce_qp_query(struct uroce_qp *qp, struct uroce_qp_attr *attr);
  * where it shares the interface. A QP that is attached already is attached once. Any thread. IBA "Attach QP to Multicast Group"
  * @param qp  the QP
  * @param group  of 224.0.0.0/4, as IPv4 addresses are, or of ff00::/8
- * @return 0; -EINVAL: another service, or no group; -ENOSPC: max_mcast_grp or max_mcast_qp_attach; with a daemon -EDQUOT counts
- * attachments */
+ * @return 0; -EINVAL: another service, or no group; -ENOSPC: max_mcast_grp or max_mcast_qp_attach; with a daemon -EDQUOT: its
+ * quota of attachments, or max_mcast_qp_attach QPs of this program in the group */
 int uroce_qp_attach_multicast(struct uroce_qp *qp, const struct uroce_gid *group);
 /** No datagram of the group comes afterwards; those that did stay. Destroying the QP detaches it from all its groups. Any
  * thread. IBA "Detach QP from Multicast Group"

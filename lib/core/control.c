@@ -32,6 +32,7 @@ void core_describe(const struct core *c, struct abi_device *d)
 static int query_device(struct core_client *k, const struct abi_req *req, struct abi_rep *rep)
 {
 	core_describe(k->core, &rep->device);
+	rep->device.max_mcast_qp_attach = mcast_group_qps(k);
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /* Multicast groups of a core: who is in them, requests to attach and detach (IBA vol. 1, 10.5.2, 11.3), and what is done with a datagram to a group. Owns the table, and this core's bits of the map that all cores of an engine share; what
  * the port lets in, and what routers are told, is whose on_group it is.
  *
- * Invariants: a group is there exactly while it has members; a QP is in each group once; this core's bit of a slot of the map is set exactly while one of its groups has that hash. A datagram costs no more copies than max_group_qps. */
+ * Invariants: a group is there exactly while it has members; a QP is in each group once; this core's bit of a slot of the map is set exactly while one of its groups has that hash. A datagram costs no more copies than max_group_qps, and a client
+ * with quotas has no more than a quarter of them, so that there is room for others. */
 #define HASH_NONFATAL_OOM 1
 #include "mcast.h"
 
@@ -11,11 +12,11 @@
 
 #include "machine.h"
 
+#define CLIENTS_MIN 4u /* for which a group has room */
+
 static uint32_t slot_of(const struct gid *gid)
 {
-	uint64_t x[2];
-	memcpy(x, gid->b, 16);
-	return (uint32_t)((x[0] ^ x[1]) * 0x9e3779b97f4a7c15u >> 32) % CORE_MCAST_SLOTS;
+	return gid_hash(gid, 0) % CORE_MCAST_SLOTS;
 }
 
 /* ---- the map ---- */
@@ -136,6 +137,27 @@ void mcast_leave_all(struct core_client *k, struct queue_pair *p)
 
 /* ---- requests ---- */
 
+uint32_t mcast_group_qps(const struct core_client *k)
+{
+	uint32_t most = k->core->config.max_group_qps;
+	return k->has_quota ? (most + CLIENTS_MIN - 1) / CLIENTS_MIN : most;
+}
+
+static int check_share(const struct core_client *k, const struct gid *gid, struct abi_rep *rep)
+{
+	const struct mcast_group *g = mcast_find(k->core, gid);
+	const struct mcast_member *m;
+	char text[GID_TEXT_MAX];
+	uint32_t n = 0;
+	if (!g || !k->has_quota)
+		return 0;
+	TAILQ_FOREACH(m, &g->members, of_group)
+		n += m->qp->client == k;
+	if (n < mcast_group_qps(k))
+		return 0;
+	return client_refuse(rep, -EDQUOT, "quota: %u QPs of this client are in %s, the most of one client in one group", n, gid_format(gid, text));
+}
+
 /* The QP and the group that a request names, checked: 0, or refused. */
 static int read_request(struct core_client *k, const struct abi_req *req, struct queue_pair **p, struct gid *gid, struct abi_rep *rep)
 {
@@ -161,7 +183,12 @@ int mcast_attach(struct core_client *k, const struct abi_req *req, struct abi_re
 	if (rc || find_member(p, &gid)) /* twice is once, as with other adapters */
 		return rc;
 	rc = client_check_quota(k, &(struct core_usage){ .attachments = 1 }, rep);
-	if (!rc && (rc = add_member(k, p, &gid)))
+	if (!rc)
+		rc = check_share(k, &gid, rep);
+	if (rc)
+		return rc;
+	rc = add_member(k, p, &gid);
+	if (rc)
 		client_refuse(rep, rc, "QP 0x%x cannot be in %s: %s (%u groups a core, %u QPs of it in each)", p->qp->qpn, gid_format(&gid, text), rc == -ENOSPC ? "there are no more" : "out of memory", config->max_groups,
 			config->max_group_qps);
 	return rc;

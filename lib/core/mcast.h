@@ -40,6 +40,9 @@ uint32_t mcast_other_cores(const struct core *c, const struct gid *gid);
 /* The QP goes: it is in no group afterwards. */
 void mcast_leave_all(struct core_client *k, struct queue_pair *p);
 
+/* QPs that one client may have in one group. */
+uint32_t mcast_group_qps(const struct core_client *k);
+
 /* Requests. */
 int mcast_attach(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);
 int mcast_detach(struct core_client *k, const struct abi_req *req, struct abi_rep *rep);

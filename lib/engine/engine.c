@@ -78,7 +78,9 @@ static int make_parts(struct engine *e)
 		steer_open(&e->steer, e->port, e->device.cores, e->device.vlan, &e->log);
 	e->regions = (struct region_source){ .node = e->port->node, .log = &e->log };
 	e->hooks = region_hooks(&e->regions);
-	return make_cores(e);
+	err = make_cores(e);
+	multicast_settle(e->multicast); /* where neighbours look for their addresses */
+	return err;
 }
 
 /* The last acknowledgements, without which a peer would retry in vain. */

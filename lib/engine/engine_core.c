@@ -29,7 +29,6 @@ _Static_assert(DEVICE_CORES_MAX == 1u << CORE_INDEX_BITS, "each core of an engin
 
 struct engine_core {
 	struct engine_core_config config;
-	struct multicast_end groups;
 	struct core *core;
 	struct kernel *kernel;   /* NULL: addresses are our own */
 	struct capture *capture; /* or NULL */
@@ -137,13 +136,13 @@ static int make_stack(struct engine_core *ec, uint64_t now_ns)
 	const struct port *p = ec->config.port;
 	struct core_config config = {
 		.mode = (uint8_t)d->mode,
-		.addr = { .mode = d->ip_from_kernel ? ADDR_SHARED : ADDR_OWN },
+		.addr = { .mode = d->ip_from_kernel ? ADDR_SHARED : ADDR_OWN, .max_groups = MULTICAST_ENTRIES_MAX, .on_address = multicast_on_address, .on_address_arg = ec->config.multicast },
 		.core_index = ec->config.index,
 		.cores = d->cores,
 		.max_frame = p->max_frame,
 		.mcast_map = d->cores > 1 ? multicast_map(ec->config.multicast) : NULL,
 		.on_group = multicast_on_group,
-		.on_group_arg = &ec->groups,
+		.on_group_arg = ec->config.multicast,
 		.window_packets = d->window ? d->window : p->window_max && p->window_max < 256 ? p->window_max : 0,
 		.seed = d->seed ? d->seed + ec->config.index : 0,
 		.log = ec->config.log,
@@ -229,7 +228,6 @@ int engine_core_open(struct engine_core **out, const struct engine_core_config *
 		return -ENOMEM;
 	memset(ec, 0, sizeof(*ec));
 	ec->config = *config;
-	ec->groups = (struct multicast_end){ config->multicast, config->index };
 	mailbox_init(&ec->mailbox);
 	int err = make_parts(ec);
 	if (err) {

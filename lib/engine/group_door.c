@@ -43,7 +43,6 @@ struct counted_mac {
 struct group_door {
 	const struct way *way;
 	const struct port *port;
-	const struct device_string *device;
 	const struct log *log;
 	int packet;                      /* socket, or -1 */
 	int joined[2][SOCKETS_MAX];      /* of each family; -1 beyond the last */
@@ -229,32 +228,14 @@ static const struct way ways[] = {
 };
 static const struct way shared = { open_nothing, join_on_socket, leave_on_socket };
 
-/* What neighbour discovery and the queries of routers come to. */
-static int let_in_own(struct group_door *g)
-{
-	const struct gid hosts4 = gid_from_ip4((const uint8_t[4]){ 224, 0, 0, 1 }), nodes6 = { { 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 } };
-	int err = g->way->let_in(g, &hosts4);
-	if (!err)
-		err = g->way->let_in(g, &nodes6);
-	for (unsigned i = 0; i < g->device->ips && !err; i++) {
-		const struct gid *ip = &g->device->ip[i].gid;
-		const struct gid solicited = { { 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ip->b[13], ip->b[14], ip->b[15] } };
-		if (!gid_is_ip4(ip))
-			err = g->way->let_in(g, &solicited);
-	}
-	return err;
-}
-
 int group_door_open(struct group_door **out, const struct port *p, const struct device_string *d, const struct log *log)
 {
 	struct group_door *g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	*g = (struct group_door){ .port = p, .device = d, .log = log, .packet = -1 };
+	*g = (struct group_door){ .port = p, .log = log, .packet = -1 };
 	g->way = d->ip_from_kernel ? &shared : &ways[p->is_foreign ? PORT_GROUPS_ALL : p->groups];
 	int err = g->way->open(g);
-	if (!err && !d->ip_from_kernel)
-		err = let_in_own(g);
 	if (err) {
 		log_write(log, LOG_ERROR, "%s: cannot let multicast groups in: %s", p->text, strerror(-err));
 		group_door_close(g);

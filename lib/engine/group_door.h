@@ -10,7 +10,7 @@
 struct group_door;
 struct port;
 
-/* p, d and log outlive it. In own mode what the protocols of addresses need (solicited-node groups, all hosts, all nodes) is let in at once. 0 or a negative errno after one log line. */
+/* p and log outlive it. 0 or a negative errno after one log line. */
 int group_door_open(struct group_door **out, const struct port *p, const struct device_string *d, const struct log *log);
 /* 0 or a negative errno: it stays outside. A group is let in once before it is shut out. */
 int group_door_let_in(struct group_door *g, const struct gid *group);

@@ -91,10 +91,10 @@ int server_watch(struct server *s, int fd, uint32_t events, struct watch *w)
 void server_defaults(struct server_config *c)
 {
 	static const struct core_usage client = {
-		.pds = 1024, .qps = 16384, .cqs = 16384, .srqs = 4096, .ahs = 16384, .mrs = 65536, .mws = 65536, .channels = 256, .attachments = 256, .registered_bytes = 4ull << 30, .ring_bytes = 512ull << 20, .pool_bytes = 1ull << 30,
+		.pds = 1024, .qps = 16384, .cqs = 16384, .srqs = 4096, .ahs = 16384, .mrs = 65536, .mws = 65536, .channels = 256, .attachments = 64, .registered_bytes = 4ull << 30, .ring_bytes = 512ull << 20, .pool_bytes = 1ull << 30,
 	};
 	static const struct core_usage uid = {
-		.pds = 4096, .qps = 32768, .cqs = 32768, .srqs = 8192, .ahs = 32768, .mrs = 131072, .mws = 131072, .channels = 1024, .attachments = 1024, .registered_bytes = 8ull << 30, .ring_bytes = 1ull << 30, .pool_bytes = 2ull << 30,
+		.pds = 4096, .qps = 32768, .cqs = 32768, .srqs = 8192, .ahs = 32768, .mrs = 131072, .mws = 131072, .channels = 1024, .attachments = 192, .registered_bytes = 8ull << 30, .ring_bytes = 1ull << 30, .pool_bytes = 2ull << 30,
 	};
 	*c = (struct server_config){ .path = "/run/uroce/uroce0.sock", .mode = 0660, .group = (gid_t)-1, .max_clients = 1024, .max_clients_per_uid = 512, .client = client, .uid = uid, .node = -1 };
 }

@@ -62,3 +62,9 @@ struct gid gid_link_local(const uint8_t mac[6])
 	struct gid g = { { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] } };
 	return g;
 }
+
+struct gid gid_solicited_node(const struct gid *address)
+{
+	struct gid g = { { 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, address->b[13], address->b[14], address->b[15] } };
+	return g;
+}

@@ -28,6 +28,18 @@ static inline bool gid_is_ip4(const struct gid *g)
 	return !memcmp(g->b, mapped, 12);
 }
 
+/* Of the GID and a number beside it. It has no secret: who chooses GIDs can choose many that have the same. */
+static inline uint32_t gid_hash(const struct gid *g, uint32_t with)
+{
+	const uint64_t spread = 0x9e3779b97f4a7c15u;
+	uint64_t x[2];
+	memcpy(x, g->b, 16);
+	uint64_t h = (x[0] ^ with) * spread;
+	/* The last byte of an address is the highest of x[1]; a product spreads only upwards. */
+	h = (h ^ h >> 32 ^ x[1] ^ x[1] >> 32) * spread;
+	return (uint32_t)(h >> 32);
+}
+
 /* From four bytes in wire order. */
 static inline struct gid gid_from_ip4(const uint8_t ip[4])
 {
@@ -46,5 +58,7 @@ int gid_parse(const char *text, struct gid *g);
 const char *gid_format(const struct gid *g, char text[GID_TEXT_MAX]);
 /* fe80::/64 with the modified EUI-64 of a MAC. */
 struct gid gid_link_local(const uint8_t mac[6]);
+/* The group in which neighbours look for an IPv6 address: ff02::1:ff00:0/104 with its last 24 bits (RFC 4291, 2.7.1). */
+struct gid gid_solicited_node(const struct gid *address);
 
 #endif

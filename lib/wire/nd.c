@@ -31,16 +31,9 @@ static bool read_options(struct neighbour_message *m, const uint8_t *at, uint32_
 	return true;
 }
 
-/* ff02::1:ff00:0/104 with the last 24 bits of the target. */
-static struct gid make_solicited_node(const struct gid *target)
-{
-	struct gid g = { { 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, target->b[13], target->b[14], target->b[15] } };
-	return g;
-}
-
 static bool is_solicitation_sound(const struct neighbour_message *m, const struct packet *p)
 {
-	struct gid group = make_solicited_node(&m->target);
+	struct gid group = gid_solicited_node(&m->target);
 	return !m->is_probe || (!m->has_mac && gid_is_equal(&p->dst, &group));
 }
 
@@ -96,7 +89,7 @@ uint32_t nd_write_ask(uint8_t *frame, const uint8_t smac[6], const uint8_t *dmac
 		      const struct gid *target)
 {
 	uint8_t group_mac[6] = { 0x33, 0x33, 0xff, target->b[13], target->b[14], target->b[15] };
-	struct gid group = make_solicited_node(target);
+	struct gid group = gid_solicited_node(target);
 	uint8_t option = gid_is_zero(src) ? 0 : OPTION_SOURCE_MAC;
 	uint8_t *ip = ethernet_write(frame, dmac ? dmac : group_mac, smac, vlan, ETHERTYPE_IP6);
 	return (uint32_t)(write_message(ip, src, dmac ? target : &group, ICMP6_NEIGHBOUR_SOLICITATION, 0, target, option, smac) - frame);

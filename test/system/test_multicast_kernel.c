@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine_change.h"
 #include "multicast.h"
 #include "netns.h"
 #include "talker.h"
@@ -139,6 +140,34 @@ static void test_many_groups(void **state)
 	assert_int_equal(side_child(join_many, NULL), 0);
 }
 
+static uint32_t add_address(const struct talker *t, const char *text)
+{
+	struct gid gid;
+	uint32_t index;
+	CHECK(!gid_parse(text, &gid) && !engine_gid_add(t->engine, &gid, VLAN_NONE, 64, &index));
+	return index;
+}
+
+/* An address that comes while the engine runs is looked for in a group of its own, until nobody uses it any more. */
+static void look_at_filter_of_address(struct talker *t)
+{
+	uint32_t index = add_address(t, "fd02::77:8899");
+	struct uroce_av av = { .sgid_index = index };
+	struct uroce_ah *ah;
+	CHECK(proc_says("dev_mcast", "3333ff778899"));
+	av.dgid = talker_gid("fd02::2");
+	CHECK(!uroce_ah_create(t->pd, &av, &ah));
+	CHECK(!engine_gid_remove(t->engine, index));
+	CHECK(proc_says("dev_mcast", "3333ff778899"));
+	CHECK(!uroce_ah_destroy(ah));
+	CHECK(!proc_says("dev_mcast", "3333ff778899"));
+	CHECK(proc_says("dev_mcast", "3333ff123456"));
+	/* another one with the same group comes and goes */
+	index = add_address(t, "fd02:0:0:1::12:3456");
+	CHECK(!engine_gid_remove(t->engine, index));
+	CHECK(proc_says("dev_mcast", "3333ff123456"));
+}
+
 /* In own mode the kernel's NIC passes the groups' MAC addresses, and those of neighbour discovery. */
 static void look_at_filter(void *arg)
 {
@@ -153,6 +182,7 @@ static void look_at_filter(void *arg)
 	CHECK(proc_says("dev_mcast", "01005e010203") && !proc_says("dev_mcast", "333300020003"));
 	CHECK(!talker_detach(&t, "239.129.2.3"));
 	CHECK(!proc_says("dev_mcast", "01005e010203"));
+	look_at_filter_of_address(&t);
 	talker_close(&t);
 }
 
@@ -253,12 +283,14 @@ static void await_mdb(int side, const char *port, const char *group, bool is_the
 
 struct bridged {
 	const char *device, *port;
+	const char *own; /* group of its own address */
 	int side, engine_side; /* of the bridge, and of the engine */
 };
 
 static void be_bridged(void *arg)
 {
 	static struct talker t;
+	static const char late[] = "ff02::1:ffab:cdef";
 	const struct bridged *b = arg;
 	netns_enter(b->engine_side);
 	talker_open(&t, b->device, false);
@@ -267,17 +299,24 @@ static void be_bridged(void *arg)
 		CHECK(!talker_attach(&t, groups[k]));
 	for (unsigned k = 0; k < 2; k++)
 		await_mdb(b->side, b->port, groups[k], true);
+	await_mdb(b->side, b->port, b->own, true);
+	uint32_t index = add_address(&t, "fd04::ab:cdef");
+	await_mdb(b->side, b->port, late, true);
 	for (double end = now_s() + 7; now_s() < end;) /* it has asked, and forgets who does not answer */
 		usleep(100000);
 	for (unsigned k = 0; k < 2; k++) {
 		CHECK(is_in_mdb(b->side, b->port, groups[k]));
 		CHECK(!talker_detach(&t, groups[k]));
 	}
+	CHECK(is_in_mdb(b->side, b->port, b->own) && is_in_mdb(b->side, b->port, late));
+	CHECK(!engine_gid_remove(t.engine, index));
 	struct core_stats s;
 	core_stats(engine_core_stack(talker_core(&t)), &s);
 	CHECK(s.group_queries >= 4 && s.group_reports >= 4);
 	for (unsigned k = 0; k < 2; k++)
 		await_mdb(b->side, b->port, groups[k], false); /* well before it would have been forgotten anyway */
+	await_mdb(b->side, b->port, late, false);
+	CHECK(is_in_mdb(b->side, b->port, b->own));
 	talker_close(&t);
 }
 
@@ -291,7 +330,7 @@ static void skip_without_bridge_tool(void)
 
 static void test_reports_of_af_packet(void **state)
 {
-	struct bridged b = { "embedded:net_af_packet0,iface=u0,ip=10.4.0.1/24,ip=fe80::1234/64,cores=2", "u1", 1, 0 };
+	struct bridged b = { "embedded:net_af_packet0,iface=u0,ip=10.4.0.1/24,ip=fe80::1234/64,cores=2", "u1", "ff02::1:ff00:1234", 1, 0 };
 	netns_make_pair(4200);
 	skip_without_bridge_tool();
 	make_bridge(1, "u1");
@@ -310,7 +349,7 @@ static void make_tap(void)
 
 static void test_reports_of_tap(void **state)
 {
-	struct bridged b = { "embedded:net_tap0,iface=t0,ip=10.4.0.1/24,ip=fd04::1/64", "t0", 0, 0 };
+	struct bridged b = { "embedded:net_tap0,iface=t0,ip=10.4.0.1/24,ip=fd04::1/64", "t0", "ff02::1:ff00:1", 0, 0 };
 	netns_make_pair(4200);
 	skip_without_bridge_tool();
 	make_tap();

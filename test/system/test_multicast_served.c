@@ -170,6 +170,38 @@ static void test_limits(void **state)
 	RUN(ask_too_much);
 }
 
+/* By default, one client has a quarter of the places of a group, and one user, with as many clients as it likes, leaves some. */
+static void fill_a_group(void *arg)
+{
+	struct daemon d;
+	struct raw r[CLIENTS];
+	struct abi_rep rep;
+	char device[80];
+	unsigned taken = 0;
+	begin(&d, "", device);
+	daemon_run(&d);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		int rc = 0;
+		raw_open(&r[i], d.path);
+		for (unsigned n = 0; !rc; n++) {
+			rc = ask(&r[i], ABI_ATTACH_MULTICAST, make_ud(&r[i]), groups[0], &rep);
+			taken += !rc;
+			CHECK(!rc || (rc == -EDQUOT && (n == 60 || i == CLIENTS - 1)));
+		}
+	}
+	CHECK(taken == d.config.uid.attachments && taken < 240);
+	CHECK(count_groups(&d) == 1);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		raw_close(&r[i]);
+	daemon_await_clients(&d, 0);
+	end(&d);
+}
+
+static void test_share_of_a_group(void **state)
+{
+	RUN(fill_a_group);
+}
+
 /* Groups come and go as fast as a client can ask, many more than the engine holds at a time; another one is not disturbed. */
 static void churn(void *arg)
 {
@@ -230,6 +262,7 @@ static void kill_members(void *arg)
 	struct daemon d;
 	char device[80];
 	begin(&d, "", device);
+	d.config.client.attachments = d.config.uid.attachments = 256;
 	daemon_run(&d);
 	talker_open(&t, device, false);
 	CHECK(!talker_attach(&t, "239.6.0.7"));
@@ -263,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clients_of_one_daemon),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_share_of_a_group),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_kill),
 	};

@@ -83,6 +83,37 @@ static void test_link_local(void **state)
 	assert_string_equal(gid_format(&g, text), "fe80::5054:ff:fe12:3456");
 }
 
+static void test_solicited_node(void **state)
+{
+	static const char *const from[][2] = { { "fd00::1", "ff02::1:ff00:1" }, { "fe80::5054:ff:fe12:3456", "ff02::1:ff12:3456" }, { "2001:db8::abcd:ef01:2345", "ff02::1:ff01:2345" } };
+	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+		struct gid address;
+		char text[GID_TEXT_MAX];
+		assert_int_equal(gid_parse(from[i][0], &address), 0);
+		struct gid group = gid_solicited_node(&address);
+		assert_string_equal(gid_format(&group, text), from[i][1]);
+	}
+}
+
+/* Addresses and groups that follow each other, as they do, are spread over the low bits, which tables use. */
+static void test_hash(void **state)
+{
+	static const char *const from[] = { "10.0.0.0", "239.1.2.0", "fd00::", "ff15::1:0" };
+	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+		bool is_used[1024] = { false };
+		unsigned used = 0;
+		struct gid g;
+		assert_int_equal(gid_parse(from[i], &g), 0);
+		for (unsigned n = 0; n < 256; n++) {
+			g.b[15] = (uint8_t)n;
+			used += !is_used[gid_hash(&g, 0) % 1024];
+			is_used[gid_hash(&g, 0) % 1024] = true;
+		}
+		assert_true(used > 180); /* by chance: 226 */
+		assert_int_not_equal(gid_hash(&g, 1), gid_hash(&g, 2));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +122,8 @@ int main(void)
 		cmocka_unit_test(test_equal_looks_at_every_byte),
 		cmocka_unit_test(test_from_ip4),
 		cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_solicited_node),
+		cmocka_unit_test(test_hash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

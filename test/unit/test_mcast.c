@@ -576,6 +576,7 @@ static void test_limits_and_quota(void **state)
 	attach(x, 0, "239.0.0.3");
 	core_client_usage(x->c.k, &most);
 	assert_int_equal(most.attachments, 4);
+	x->core->config.max_group_qps = 240;
 	core_client_set_quota(x->c.k, &most);
 	assert_int_equal(change(x, ABI_ATTACH_MULTICAST, 1, "239.0.0.3"), -EDQUOT);
 	attach(x, 1, "239.0.0.1"); /* it is in it: nothing more is asked for */
@@ -584,6 +585,48 @@ static void test_limits_and_quota(void **state)
 	assert_int_equal(raw_ask_handle(&x->c, ABI_DESTROY_QP, x->qp[0].handle), 0);
 	core_client_usage(x->c.k, &most);
 	assert_int_equal(most.attachments, 2);
+	core_free(x->core);
+}
+
+static uint32_t query_group_qps(struct fixture *x)
+{
+	struct abi_req r = { .type = ABI_QUERY_DEVICE };
+	assert_int_equal(raw_ask(&x->c, &r), 0);
+	return x->c.rep.device.max_mcast_qp_attach;
+}
+
+/* A client with quotas, as many as it may want, has a quarter of the places of a group; each group anew, and those of others do not count. */
+static void test_share_of_a_group(void **state)
+{
+	static const char *const groups[] = { "239.0.0.1", "ff15::1" };
+	struct fixture *x = open_fixture();
+	struct core_usage plenty;
+	struct raw_client other;
+	struct raw_cq cq;
+	struct raw_qp qp;
+	static const struct abi_qp_cap cap = { 16, 16, 1, 1, 0 };
+	memset(&plenty, 0xff, sizeof(plenty));
+	x->core->config.max_group_qps = 6; /* of which two are a quarter */
+	assert_int_equal(query_group_qps(x), 6);
+	raw_open(&other, x->core, &x->now);
+	raw_cq_new(&other, 16, 0, &cq);
+	other.service = ABI_SERVICE_UD;
+	raw_qp_new(&other, &cq, &cq, &cap, &qp);
+	for (unsigned k = 0; k < 2; k++) {
+		struct abi_req r = group_request(ABI_ATTACH_MULTICAST, qp.handle, groups[k]);
+		assert_int_equal(raw_ask(&other, &r), 0);
+	}
+	core_client_set_quota(x->c.k, &plenty);
+	assert_int_equal(query_group_qps(x), 2);
+	for (unsigned k = 0; k < 2; k++) {
+		attach(x, 0, groups[k]);
+		attach(x, 1, groups[k]);
+		attach(x, 1, groups[k]); /* it is in it */
+		assert_int_equal(change(x, ABI_ATTACH_MULTICAST, 2, groups[k]), -EDQUOT);
+		assert_non_null(strstr(x->c.rep.text, groups[k]));
+		detach(x, 0, groups[k]);
+		attach(x, 2, groups[k]);
+	}
 	core_free(x->core);
 }
 
@@ -643,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_cores_of_an_engine),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_limits_and_quota),
+		cmocka_unit_test(test_share_of_a_group),
 		cmocka_unit_test(test_who_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
