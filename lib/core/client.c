@@ -29,6 +29,7 @@ int core_client_new(struct core *c, struct core_client **out)
 	if (!k)
 		return -ENOMEM;
 	k->core = c;
+	group_init(&k->group);
 	arenas_init(&k->arenas, c->config.hooks);
 	int rc = arenas_grow(&k->arenas, &arena);
 	if (!rc)

@@ -85,6 +85,7 @@ int core_new(struct core **out, const struct core_config *config, uint64_t now_n
 	c->is_port_up = true;
 	memcpy(c->filter.mac, config->addr.mac, 6);
 	struct qp_env *e = &c->env;
+	circle_init(&e->groups);
 	e->now_ns = now_ns;
 	e->log = config->log;
 	e->window_packets = choose_window(config->window_packets);
@@ -149,7 +150,7 @@ void core_run(struct core *c, uint64_t now_ns)
 
 uint64_t core_next(const struct core *c)
 {
-	if (c->env.groups.head || c->loop.head != c->loop.tail || !TAILQ_EMPTY(&c->overruns) || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
+	if (!circle_is_empty(&c->env.groups) || c->loop.head != c->loop.tail || !TAILQ_EMPTY(&c->overruns) || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
 		return c->env.now_ns;
 	uint64_t at = wheel_next(c->env.wheel);
 	return !TAILQ_EMPTY(&c->late) && c->late_at < at ? c->late_at : at;

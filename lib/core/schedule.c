@@ -127,12 +127,11 @@ enum turn {
 /* The next group's turn; where no other waits, the same one goes on. */
 static bool renew_credit(struct core *c, struct qp_group *g)
 {
-	struct qp_group_list *l = &c->env.groups;
 	g->credit += GROUP_QUANTUM;
-	if (l->head == l->tail)
+	if (circle_has_one(&c->env.groups))
 		return true;
-	group_list_remove(l, g);
-	group_list_append(l, g);
+	circle_remove(&g->turn);
+	circle_append(&c->env.groups, &g->turn);
 	return false;
 }
 
@@ -198,33 +197,34 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 
 /* What is for later in this call, or for the next one. In these lists a QP counts as ready, so that nobody puts it into its group meanwhile. */
 struct aside {
-	struct qp_list held;  /* had no buffer: back in front, in their order */
-	struct qp_list later; /* wait for a round: to the end */
+	struct circle held;  /* had no buffer: back in front, in their order */
+	struct circle later; /* wait for a round: to the end */
 };
 
 static void put_aside(struct aside *a, struct qp *q, enum turn t)
 {
-	if (q->is_ready) /* it was woken in its turn and stands at the end already */
+	if (circle_is_in(&q->ready)) /* it was woken in its turn and stands at the end already */
 		return;
 	if (t == TURN_DONE ? qp_has_late_ack(q) : t == TURN_LATER)
-		qp_list_append(&a->later, q);
+		circle_append(&a->later, &q->ready);
 	else if (t == TURN_NO_BUFFER)
-		qp_list_append(&a->held, q);
+		circle_append(&a->held, &q->ready);
 	else if (t == TURN_NO_CREDIT)
-		qp_list_prepend(&q->group->ready, q);
+		circle_prepend(&q->group->ready, &q->ready);
 }
 
 static void put_back(struct core *c, struct aside *a)
 {
-	struct qp *q;
-	while ((q = a->held.tail)) {
-		qp_list_remove(&a->held, q);
-		qp_list_prepend(&q->group->ready, q);
-		if (!q->group->is_queued)
-			group_list_prepend(&c->env.groups, q->group);
+	while (!circle_is_empty(&a->held)) {
+		struct qp *q = qp_of_ready(a->held.before);
+		circle_remove(&q->ready);
+		circle_prepend(&q->group->ready, &q->ready);
+		if (!circle_is_in(&q->group->turn))
+			circle_prepend(&c->env.groups, &q->group->turn);
 	}
-	while ((q = a->later.head)) {
-		qp_list_remove(&a->later, q);
+	while (!circle_is_empty(&a->later)) {
+		struct qp *q = qp_of_ready(a->later.next);
+		circle_remove(&q->ready);
 		qp_wake(q);
 	}
 }
@@ -232,26 +232,23 @@ static void put_back(struct core *c, struct aside *a)
 /* The next QP of the group whose turn it is, taken out. */
 static struct qp *take_ready(struct qp_group *g)
 {
-	struct qp *q = g->ready.head, *next = q->ready_next;
-	q->is_ready = false;
-	g->ready.head = next;
-	if (next)
-		next->ready_before = NULL;
-	else
-		g->ready.tail = NULL;
+	struct qp *q = qp_of_ready(g->ready.next);
+	circle_remove(&q->ready);
 	return q;
 }
 
 /* A QP whose buffers are used up may stand before one of the other kind, so a few are looked past. */
 static void send_in_turn(struct core *c, struct outlet *o)
 {
-	struct aside a = { { NULL, NULL }, { NULL, NULL } };
-	struct qp_group *g;
-	while ((g = c->env.groups.head) && o->stuck < STUCK) {
+	struct aside a;
+	circle_init(&a.held);
+	circle_init(&a.later);
+	while (!circle_is_empty(&c->env.groups) && o->stuck < STUCK) {
+		struct qp_group *g = group_of_turn(c->env.groups.next);
 		struct qp *q = take_ready(g);
 		put_aside(&a, q, take_turn(c, q, o));
-		if (!g->ready.head)
-			group_list_remove(&c->env.groups, g);
+		if (circle_is_empty(&g->ready))
+			circle_remove(&g->turn);
 	}
 	put_back(c, &a);
 }
@@ -269,7 +266,7 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 	c->env.now_ns = now_ns;
 	if (addr_has_tx(c->env.addr))
 		send_address_packets(c, &o);
-	if (c->env.groups.head)
+	if (!circle_is_empty(&c->env.groups))
 		send_in_turn(c, &o);
 	c->env.round++;
 	c->stats.tx_packets += o.used - o.crossed;

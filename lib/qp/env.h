@@ -14,6 +14,7 @@
 #include "slab.h"
 #include "wheel.h"
 
+struct qp;
 struct srq;
 
 struct qp_env {
@@ -24,7 +25,7 @@ struct qp_env {
 	const struct log *log;
 	struct drop_counters drops;
 	struct slab wr_small, wr_large; /* struct wr and struct recv_wr */
-	struct qp_group_list groups; /* whose QPs have something to send */
+	struct circle groups;        /* struct qp_group, whose QPs have something to send */
 	struct cq *dirty;          /* CQs with new CQEs and a channel */
 	uint64_t cqes, wqes;
 	uint64_t qp_counter[QP_COUNTER_COUNT]; /* of all QPs, those that are gone too: what qp_count counts, and nothing that happens with every packet */

@@ -85,11 +85,11 @@ static void forget_wrs(struct qp *q)
 static void leave_ready_list(struct qp *q)
 {
 	struct qp_group *g = q->group;
-	if (!q->is_ready)
+	if (!circle_is_in(&q->ready))
 		return;
-	qp_list_remove(&g->ready, q);
-	if (!g->ready.head)
-		group_list_remove(&q->env->groups, g);
+	circle_remove(&q->ready);
+	if (circle_is_empty(&g->ready))
+		circle_remove(&g->turn);
 }
 
 static void close_path(struct qp *q)

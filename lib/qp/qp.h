@@ -123,9 +123,8 @@ struct local {
 
 struct qp {
 	/* scheduling */
-	struct qp *ready_next, *ready_before;
+	struct circle ready;        /* first: its place among those of its group that are ready */
 	struct qp_group *group;   /* whose share of the sending it uses */
-	bool is_ready;            /* in group->ready */
 	uint8_t turn;             /* the core's: packets sent in this turn, which may take several calls */
 	bool is_looking;          /* SQ: no doorbell needed */
 	bool is_lingering;        /* idle, and looked at all the same for a while */
@@ -223,48 +222,18 @@ static inline bool qp_can_send(const struct qp *q)
 {
 	return q->state == ABI_QP_RTS || q->state == ABI_QP_SQD;
 }
-static inline void qp_list_append(struct qp_list *l, struct qp *q)
+static inline struct qp *qp_of_ready(const struct circle *ready)
 {
-	q->is_ready = true;
-	q->ready_next = 0;
-	q->ready_before = l->tail;
-	if (l->tail)
-		l->tail->ready_next = q;
-	else
-		l->head = q;
-	l->tail = q;
-}
-static inline void qp_list_prepend(struct qp_list *l, struct qp *q)
-{
-	q->is_ready = true;
-	q->ready_before = 0;
-	q->ready_next = l->head;
-	if (l->head)
-		l->head->ready_before = q;
-	else
-		l->tail = q;
-	l->head = q;
-}
-static inline void qp_list_remove(struct qp_list *l, struct qp *q)
-{
-	q->is_ready = false;
-	if (q->ready_before)
-		q->ready_before->ready_next = q->ready_next;
-	else
-		l->head = q->ready_next;
-	if (q->ready_next)
-		q->ready_next->ready_before = q->ready_before;
-	else
-		l->tail = q->ready_before;
+	return (struct qp *)ready;
 }
 /* It has something to send: puts it among those of its group. */
 static inline void qp_wake(struct qp *q)
 {
 	struct qp_group *g = q->group;
-	if (q->is_ready)
+	if (circle_is_in(&q->ready))
 		return;
-	qp_list_append(&g->ready, q);
-	if (!g->is_queued)
+	circle_append(&g->ready, &q->ready);
+	if (!circle_is_in(&g->turn))
 		group_wait(&q->env->groups, g);
 }
 

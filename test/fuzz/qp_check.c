@@ -114,23 +114,20 @@ void check_qp(const struct qp *q)
 static void check_group(const struct core *c, const struct qp_group *g)
 {
 	unsigned n = 0;
-	const struct qp *last = NULL;
-	for (const struct qp *q = g->ready.head; q; last = q, q = q->ready_next) {
-		check_true(q->is_ready && q->group == g && q->ready_before == last, "what is in a ready list knows it");
-		check_true(++n <= c->config.max_qp, "the ready list ends");
+	check_true(!circle_is_empty(&g->ready), "a group in the line has a QP that is ready");
+	for (const struct circle *r = g->ready.next; r != &g->ready; r = r->next) {
+		check_true(r->next->before == r && qp_of_ready(r)->group == g, "what is in a line of ready QPs knows it");
+		check_true(++n <= c->config.max_qp, "the line of ready QPs ends");
 	}
-	check_true(last && last == g->ready.tail, "at its tail, and is not empty");
 	check_true(g->credit > -(int32_t)CORE_FRAME_MAX && g->credit <= GROUP_QUANTUM, "its credit is that of one turn");
 }
 
 void check_core(const struct core *c)
 {
-	const struct qp_group *before = NULL;
-	for (const struct qp_group *g = c->env.groups.head; g; before = g, g = g->next) {
-		check_true(g->is_queued && g->before == before, "a group in the list knows it");
-		check_group(c, g);
+	for (const struct circle *g = c->env.groups.next; g != &c->env.groups; g = g->next) {
+		check_true(g->next->before == g, "a group in the line knows it");
+		check_group(c, group_of_turn(g));
 	}
-	check_true(before == c->env.groups.tail, "the list of groups ends at its tail");
 	for (uint32_t i = 0; i < c->lingering; i++)
 		check_true(c->linger[i]->is_lingering, "what lingers knows it");
 }

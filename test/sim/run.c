@@ -306,7 +306,7 @@ static void check_core(struct run *r, struct core *c, unsigned host)
 		verdict_fail(&r->verdict, "host %u: %u small and %u large WR records are not given back", host, c->env.wr_small.in_use, c->env.wr_large.in_use);
 	if (s.qps || s.cqs || s.mrs || s.clients)
 		verdict_fail(&r->verdict, "host %u: %u QPs, %u CQs, %u MRs, %u clients are left", host, s.qps, s.cqs, s.mrs, s.clients);
-	if (c->env.groups.head || c->lingering)
+	if (!circle_is_empty(&c->env.groups) || c->lingering)
 		verdict_fail(&r->verdict, "host %u: QPs that are gone are still in a list", host);
 }
 

@@ -371,7 +371,7 @@ static void test_ten_thousand_end_while_they_send(void **state)
 	assert_int_equal(after.qps, before.qps);
 	assert_int_equal(core->env.wr_small.in_use + core->env.wr_large.in_use, 0);
 	assert_int_equal(core->lingering, 0);
-	assert_null(core->env.groups.head);
+	assert_true(circle_is_empty(&core->env.groups));
 	assert_int_equal(uroce_srq_destroy(srq), 0);
 	rig_close(&r);
 }

@@ -201,8 +201,8 @@ static void test_a_client_is_taken_apart_between_rounds(void **state)
 		assert_true(TAILQ_EMPTY(&w.core->late) && TAILQ_EMPTY(&w.core->overruns));
 		for (unsigned i = 0; i < w.core->lingering; i++)
 			assert_ptr_equal(client_qp(w.core->linger[i])->client, w.honest.c.k);
-		for (const struct qp_group *g = w.core->env.groups.head; g; g = g->next)
-			assert_ptr_equal(g, &w.honest.c.k->group);
+		for (const struct circle *g = w.core->env.groups.next; g != &w.core->env.groups; g = g->next)
+			assert_ptr_equal(group_of_turn(g), &w.honest.c.k->group);
 		for (unsigned i = 0; i < 40; i++, w.now += 70000000) /* those that talked to it learn by their own rules */
 			run(&w, 3);
 		for (unsigned i = 0; i < 4; i++) {
