@@ -180,7 +180,7 @@ static enum turn take_turn(struct core *c, struct qp *q, struct outlet *o)
 			o->stuck++;
 			return TURN_NO_BUFFER;
 		}
-		uint32_t len = qp_tx(q, frame);
+		uint32_t len = ah ? qp_tx_to(q, ah, frame) : qp_tx(q, frame);
 		if (!len) {
 			q->turn = 0;
 			return __builtin_expect(q->local.done, 0) ? charge_local(q, o, rest) : rest;

@@ -192,11 +192,13 @@ uint64_t qp_bytes(const struct qp *q);
 void qp_count_bytes(struct qp *q);
 
 /* ---- from the core ---- */
-/* UD only: to whom its next packet goes, and to which QP there. NULL: it has none to send now, and qp_tx is not to be called. */
+/* UD, which has these in place of qp_tx, in two steps. To whom its next packet goes, and to which QP there; NULL: it has none to send now. */
 const struct ah *qp_next_ah(struct qp *q, uint32_t *dest_qpn);
+/* Writes that packet; nothing else has been done since qp_next_ah gave ah. Its length; 0: as qp_tx. */
+uint32_t qp_tx_to(struct qp *q, const struct ah *ah, uint8_t *frame);
 /* A parsed packet with a right ICRC whose DQPN is this QP, or QPN_MULTICAST and its address a group that this QP is in. */
 enum drop qp_rx(struct qp *q, const struct packet *p);
-/* Writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens, or until the next round: qp_has_late_ack). */
+/* RC, UC: writes one packet, returns its length; 0: nothing to send now (the QP is then not ready until something happens, or until the next round: qp_has_late_ack). */
 uint32_t qp_tx(struct qp *q, uint8_t *frame);
 /* An ACK waits for so many rounds of sending: it then covers more, and what the program answers leaves before it. */
 #define ACK_ROUNDS 1u

@@ -10,7 +10,6 @@
 #include "local.h"
 #include "retry.h"
 #include "sq.h"
-#include "ud.h"
 
 #define LOST_PAUSE_NS 100000u
 
@@ -304,8 +303,6 @@ uint32_t req_tx(struct qp *q, uint8_t *frame)
 		if (len)
 			return len;
 	}
-	if (q->service == SERVICE_UD)
-		return ud_tx(q, frame);
 	if (!find_work(q) || (__builtin_expect(!f->cursor->psns, 0) && !local_run(q)) || !is_path_ready(q))
 		return 0;
 	struct wr *w = f->cursor;

@@ -21,7 +21,8 @@ static struct ud_ah *find_ah(const struct qp *q, const struct wr *w)
 	return a->ah.is_group == (w->remote_qpn == QPN_MULTICAST) ? a : NULL;
 }
 
-struct ud_ah *ud_aim(struct qp *q)
+/* The AH of the WR at the cursor, ready to be sent to. WRs that cannot be sent have failed or are lost. NULL: there is nothing to send now. */
+static struct ud_ah *aim(struct qp *q)
 {
 	ud_ah_forget(q);
 	for (unsigned lost = 0; lost < LOST_AT_ONCE; lost++) {
@@ -51,18 +52,15 @@ struct ud_ah *ud_aim(struct qp *q)
 
 const struct ah *qp_next_ah(struct qp *q, uint32_t *dest_qpn)
 {
-	struct ud_ah *a = ud_aim(q);
+	struct ud_ah *a = aim(q);
 	if (!a)
 		return NULL;
 	*dest_qpn = q->flight.cursor->remote_qpn;
 	return &a->ah;
 }
 
-uint32_t ud_tx(struct qp *q, uint8_t *frame)
+uint32_t qp_tx_to(struct qp *q, const struct ah *ah, uint8_t *frame)
 {
-	struct ud_ah *a = ud_aim(q);
-	if (!a)
-		return 0;
 	struct wr *w = q->flight.cursor;
 	bool has_imm = wr_kind_of(w)->has_imm;
 	unsigned pad = -w->length & 3;
@@ -70,7 +68,7 @@ uint32_t ud_tx(struct qp *q, uint8_t *frame)
 		.op = opcode_find(SERVICE_UD, MESSAGE_SEND, OPCODE_FIRST | OPCODE_LAST | (has_imm ? OPCODE_IMMEDIATE : 0)), .dqpn = w->remote_qpn, .psn = w->first, .pkey = q->pkey,
 		.solicited = w->flags & ABI_SEND_SOLICITED,
 	};
-	uint8_t *to = bth_write(template_lay(frame, &a->ah.template), &b, pad);
+	uint8_t *to = bth_write(template_lay(frame, &ah->template), &b, pad);
 	to = deth_write(to, w->remote_qkey & QKEY_CONTROLLED ? q->attr.qkey : w->remote_qkey, q->qpn);
 	if (has_imm)
 		to = immediate_write(to, w->imm);
@@ -79,7 +77,7 @@ uint32_t ud_tx(struct qp *q, uint8_t *frame)
 		return 0;
 	}
 	memset(to + w->length, 0, pad);
-	uint32_t len = packet_finish(frame, &a->ah.template, to + w->length + pad);
+	uint32_t len = packet_finish(frame, &ah->template, to + w->length + pad);
 	q->counter[QP_TX_BYTES] += w->length;
 	req_sent_datagram(q);
 	return len;
