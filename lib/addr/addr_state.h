@@ -32,6 +32,12 @@ struct addr {
 	void *on_gids_changed_arg;
 };
 
+/* Nobody else is one of us: such a message is a second host with our address, or a forger. */
+static inline bool addr_can_be_neighbour(const struct addr *a, const struct gid *gid, uint16_t vlan)
+{
+	return gid_is_host(gid) && !gid_table_has(&a->gids, gid, vlan);
+}
+
 /* ah.c: addresses or routes have changed. */
 void ah_route_all(struct addr *a);
 /* ah.c: addr goes; AHs that are still open are closed. */

@@ -86,8 +86,7 @@ static void forget(struct neigh *n)
 	t->count--;
 }
 
-/* The least recently used one that nobody needs and nobody has set by hand. Static ones are few: they are what an operator typed.
- * */
+/* The least recently used one that nobody needs and nobody has set by hand. Static ones are few: they are what an operator typed. */
 static bool evict(struct neigh_table *t)
 {
 	struct neigh *n;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside addr/: the neighbour table: which MAC a next hop has, and the asking that finds it out (RFC 826, RFC 4861, 7.2 and 7.3).
- * */
+/* Inside addr/: the neighbour table: which MAC a next hop has, and the asking that finds it out (RFC 826, RFC 4861, 7.2 and 7.3). */
 #ifndef UROCE_NEIGH_H
 #define UROCE_NEIGH_H
 
