@@ -86,6 +86,19 @@ int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned 
 	return err;
 }
 
+int addr_gid_choose(const struct addr *a, const struct gid *gid, uint16_t vlan, uint32_t *index)
+{
+	return gid_table_choose(&a->gids, gid, vlan, index);
+}
+
+int addr_gid_add_at(struct addr *a, uint32_t index, const struct gid *gid, uint16_t vlan, unsigned prefix_len)
+{
+	int err = gid_table_add_at(&a->gids, index, gid, vlan, prefix_len);
+	if (!err)
+		on_gids_changed(a);
+	return err;
+}
+
 int addr_gid_remove(struct addr *a, uint32_t index)
 {
 	int err = gid_table_remove(&a->gids, index);

@@ -46,6 +46,11 @@ void addr_free(struct addr *a);
 /* prefix_len: bits of the on-link network (of the IPv4 address: 0..32). 0 and *index; -EEXIST, -ENOSPC, -EINVAL (multicast, zero,
  * prefix), or what on_address answers. */
 int addr_gid_add(struct addr *a, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
+/* The same in two steps, for who has several tables that are to be alike. Raises *index to the lowest slot from there on that the GID can have; a removed one that is still held has none but its own. -EEXIST, -ENOSPC; -EBUSY: its own is below. */
+int addr_gid_choose(const struct addr *a, const struct gid *gid, uint16_t vlan, uint32_t *index);
+/* As addr_gid_add, in that slot; -EBUSY: not this one. */
+int addr_gid_add_at(struct addr *a, uint32_t index, const struct gid *gid, uint16_t vlan, unsigned prefix_len);
+/* Open AHs keep it, its network and the way that they have; it is answered for until the last of them is closed. -ENOENT. */
 int addr_gid_remove(struct addr *a, uint32_t index);
 /* false when the slot is empty or its GID was removed. */
 bool addr_gid_get(const struct addr *a, uint32_t index, struct gid *gid, uint16_t *vlan);

@@ -149,9 +149,10 @@ void ah_close(struct ah *ah)
 	unlink_ah(ah);
 	if (ah->neigh)
 		neigh_drop(ah->neigh);
-	gid_table_release(&a->gids, ah->sgid_index);
 	ah->addr = NULL;
 	ah->neigh = NULL;
+	if (gid_table_release(&a->gids, ah->sgid_index)) /* and its network with it */
+		ah_route_all(a);
 }
 
 /* ---- what changes under open AHs ---- */

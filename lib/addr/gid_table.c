@@ -88,44 +88,67 @@ static bool is_vlan(uint16_t vlan)
 	return vlan == VLAN_NONE || (vlan >= 1 && vlan <= 4094);
 }
 
-int gid_table_add(struct gid_table *t, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index)
+int gid_table_choose(const struct gid_table *t, const struct gid *gid, uint16_t vlan, uint32_t *index)
 {
-	int bits = gid_prefix_bits(gid, prefix_len);
-	if (bits < 0 || !gid_is_host(gid) || !is_vlan(vlan))
-		return -EINVAL;
-	uint32_t i = find(t, gid, vlan);
-	if (i) {
-		i--;
-		if (t->v[i].state == GID_LIVE)
-			return -EEXIST;
+	uint32_t slot = find(t, gid, vlan), i = *index;
+	if (slot && t->v[slot - 1].state == GID_LIVE)
+		return -EEXIST;
+	if (slot) {
+		if (slot - 1 < i)
+			return -EBUSY;
+		i = slot - 1;
 	} else {
 		while (i < t->max && t->v[i].state != GID_EMPTY)
 			i++;
-		if (i == t->max)
+		if (i >= t->max)
 			return -ENOSPC;
-		int err = t->on_address ? t->on_address(t->on_address_arg, gid, true) : 0;
-		if (err)
-			return err;
-		t->v[i] = (struct gid_entry){ .gid = *gid, .vlan = vlan };
-		if (i >= t->slots)
-			t->slots = i + 1;
 	}
-	t->v[i].state = GID_LIVE;
-	t->v[i].bits = (uint8_t)bits;
-	rebuild_hash(t);
 	*index = i;
 	return 0;
 }
 
-static void settle(struct gid_table *t, uint32_t index)
+int gid_table_add_at(struct gid_table *t, uint32_t index, const struct gid *gid, uint16_t vlan, unsigned prefix_len)
+{
+	int bits = gid_prefix_bits(gid, prefix_len);
+	uint32_t i = index;
+	if (bits < 0 || !gid_is_host(gid) || !is_vlan(vlan))
+		return -EINVAL;
+	int err = gid_table_choose(t, gid, vlan, &i);
+	if (!err && i != index)
+		err = -EBUSY;
+	if (!err && t->v[i].state == GID_EMPTY && t->on_address)
+		err = t->on_address(t->on_address_arg, gid, true);
+	if (err)
+		return err;
+	t->v[i] = (struct gid_entry){ .gid = *gid, .vlan = vlan, .state = GID_LIVE, .bits = (uint8_t)bits, .refs = t->v[i].refs };
+	if (i >= t->slots)
+		t->slots = i + 1;
+	rebuild_hash(t);
+	return 0;
+}
+
+int gid_table_add(struct gid_table *t, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index)
+{
+	uint32_t i = 0;
+	int err = gid_table_choose(t, gid, vlan, &i);
+	if (!err)
+		err = gid_table_add_at(t, i, gid, vlan, prefix_len);
+	if (!err)
+		*index = i;
+	return err;
+}
+
+/* Whether it is ours no more. */
+static bool settle(struct gid_table *t, uint32_t index)
 {
 	struct gid_entry *e = &t->v[index];
 	if (e->state != GID_REMOVED || e->refs)
-		return;
+		return false;
 	e->state = GID_EMPTY;
 	rebuild_hash(t);
 	if (t->on_address)
 		t->on_address(t->on_address_arg, &e->gid, false);
+	return true;
 }
 
 int gid_table_remove(struct gid_table *t, uint32_t index)
@@ -147,10 +170,10 @@ void gid_table_hold(struct gid_table *t, uint32_t index)
 	t->v[index].refs++;
 }
 
-void gid_table_release(struct gid_table *t, uint32_t index)
+bool gid_table_release(struct gid_table *t, uint32_t index)
 {
 	t->v[index].refs--;
-	settle(t, index);
+	return settle(t, index);
 }
 
 bool gid_table_has(const struct gid_table *t, const struct gid *gid, uint16_t vlan)
@@ -164,7 +187,7 @@ int gid_table_on_link(const struct gid_table *t, const struct gid *gid, uint16_t
 	bool is_link_local = gid_is_link_local(gid);
 	for (uint32_t i = 0; i < t->slots; i++) {
 		const struct gid_entry *e = &t->v[i];
-		if (e->state != GID_LIVE || e->vlan != vlan)
+		if (e->state == GID_EMPTY || e->vlan != vlan)
 			continue;
 		if (is_link_local && !gid_is_ip4(&e->gid) && longest < 0)
 			longest = 0;

@@ -13,7 +13,7 @@
 enum gid_state {
 	GID_EMPTY,
 	GID_LIVE,
-	GID_REMOVED, /* packets to it are still ours; nothing new may use it */
+	GID_REMOVED, /* still ours, with its network, for those that hold it; nothing new may use it */
 };
 
 struct gid_entry {
@@ -42,17 +42,22 @@ bool gid_is_host(const struct gid *gid);
 
 int gid_table_init(struct gid_table *t, uint32_t max);
 void gid_table_free(struct gid_table *t);
-/* A removed GID that is still held comes back to life in its slot. -EEXIST, -ENOSPC, -EINVAL, or what on_address answers. */
+/* Raises *index to the lowest slot from there on in which the GID can be: an empty one; the one that it has, if it was removed and is still held. -EEXIST: it is live; -ENOSPC; -EBUSY: it has one below. */
+int gid_table_choose(const struct gid_table *t, const struct gid *gid, uint16_t vlan, uint32_t *index);
+/* There, or not at all. A removed GID that is still held comes back to life. -EBUSY: it cannot be in this slot; -EEXIST, -ENOSPC, -EINVAL, or what on_address answers. */
+int gid_table_add_at(struct gid_table *t, uint32_t index, const struct gid *gid, uint16_t vlan, unsigned prefix_len);
+/* In the lowest slot that it can have. */
 int gid_table_add(struct gid_table *t, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
 /* -ENOENT: not live. */
 int gid_table_remove(struct gid_table *t, uint32_t index);
 /* NULL unless live. */
 const struct gid_entry *gid_table_get(const struct gid_table *t, uint32_t index);
 void gid_table_hold(struct gid_table *t, uint32_t index);
-void gid_table_release(struct gid_table *t, uint32_t index);
+/* Whether the GID is ours no more. */
+bool gid_table_release(struct gid_table *t, uint32_t index);
 /* Live, or removed and held. */
 bool gid_table_has(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
-/* Bits of the longest on-link network of a live GID of this VLAN that holds the address; -1: it is not on link. IPv6 link-local is
+/* Bits of the longest on-link network of a GID of this VLAN that holds the address; -1: it is not on link. IPv6 link-local is
  * on link (0 bits) wherever there is IPv6. */
 int gid_table_on_link(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
 

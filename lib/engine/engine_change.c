@@ -30,15 +30,20 @@ struct change {
 	int err;
 };
 
-/* One core after the other, until one refuses: they have the same tables, so the first one does. */
-static int change_all(struct engine *e, struct change *c, void (*run)(struct mail *, uint64_t))
+/* One core after the other, until one refuses, or before `end`. */
+static int change_until(struct engine *e, struct change *c, const struct engine_core *end, void (*run)(struct mail *, uint64_t))
 {
-	for (unsigned i = 0; i < engine_cores(e) && !c->err; i++) {
+	for (unsigned i = 0; i < engine_cores(e) && !c->err && engine_core_at(e, i) != end; i++) {
 		c->mail = (struct mail){ .run = run };
 		c->ec = engine_core_at(e, i);
 		engine_carry_out(c->ec, &c->mail);
 	}
 	return c->err;
+}
+
+static int change_all(struct engine *e, struct change *c, void (*run)(struct mail *, uint64_t))
+{
+	return change_until(e, c, NULL, run);
 }
 
 static struct addr *addr_of(const struct change *c)
@@ -48,10 +53,16 @@ static struct addr *addr_of(const struct change *c)
 
 /* ---- addresses ---- */
 
+static void run_gid_choose(struct mail *mail, uint64_t now_ns)
+{
+	struct change *c = (struct change *)mail;
+	c->err = addr_gid_choose(addr_of(c), c->gid, c->vlan, &c->index);
+}
+
 static void run_gid_add(struct mail *mail, uint64_t now_ns)
 {
 	struct change *c = (struct change *)mail;
-	c->err = addr_gid_add(addr_of(c), c->gid, c->vlan, c->prefix_len, &c->index);
+	c->err = addr_gid_add_at(addr_of(c), c->index, c->gid, c->vlan, c->prefix_len);
 }
 
 static void run_gid_remove(struct mail *mail, uint64_t now_ns)
@@ -69,9 +80,19 @@ static void run_neighbour_add(struct mail *mail, uint64_t now_ns)
 int engine_gid_add(struct engine *e, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index)
 {
 	struct change c = { .gid = gid, .vlan = vlan, .prefix_len = prefix_len };
-	int err = engine_has_kernel_addresses(e) ? -EPERM : change_all(e, &c, run_gid_add);
+	uint32_t was;
+	if (engine_has_kernel_addresses(e))
+		return -EPERM;
+	do { /* a core with AHs of a removed GID has its slot still, others may not */
+		was = c.index;
+		change_all(e, &c, run_gid_choose);
+	} while (!c.err && c.index != was);
+	if (!c.err && change_all(e, &c, run_gid_add)) { /* by one that has no memory for it */
+		struct change undo = { .index = c.index };
+		change_until(e, &undo, c.ec, run_gid_remove);
+	}
 	*index = c.index;
-	return err;
+	return c.err;
 }
 
 int engine_gid_remove(struct engine *e, uint32_t index)

@@ -9,9 +9,9 @@
 #include "engine.h"
 #include "gid.h"
 
-/* 0 and *index, the same on all cores; -EEXIST, -ENOSPC, -EINVAL as addr_gid_add; -EPERM: the addresses are the kernel interface's. */
+/* 0 and *index, the same on all cores; -EEXIST, -ENOSPC, -EINVAL as addr_gid_add; -ENOMEM; -EPERM: the addresses are the kernel interface's. The port then lets in the group in which neighbours look for it, and core 0 reports it. */
 int engine_gid_add(struct engine *e, const struct gid *gid, uint16_t vlan, unsigned prefix_len, uint32_t *index);
-/* -ENOENT: there is none; -EPERM. QPs that use it go on until they are destroyed. */
+/* -ENOENT: there is none; -EPERM. QPs and AHs that use it go on until they are destroyed: they keep the way that they have, and neighbours are answered. Until the last has gone the slot is nobody else's. */
 int engine_gid_remove(struct engine *e, uint32_t index);
 /* A neighbour that is never asked for. -EINVAL, -ENOBUFS. */
 int engine_neighbour_add(struct engine *e, const struct gid *gid, uint16_t vlan, const uint8_t mac[6]);

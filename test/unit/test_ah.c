@@ -263,18 +263,33 @@ static void test_a_removed_gid_lives_while_an_ah_holds_it(void **state)
 	assert_int_equal(host_send(&x, NULL), 0);
 }
 
-/* The last address of a network goes: what was on link is reached no more. */
-static void test_the_network_goes_with_its_gid(void **state)
+/* Who uses a removed address goes on, for as long as it likes: it is asked for, asks and is answered as before. Its network goes with the last of them, and takes those along that came there from another address. */
+static void test_the_network_goes_with_the_last_that_holds_its_gid(void **state)
 {
-	static struct ah ah;
+	static struct ah ah, back, other;
 	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
 	hosts_run(&x, &y, 0, 1);
-	addr_gid_remove(x.a, 0);
-	assert_int_equal(ah.state, AH_NO_ROUTE);
-	uint32_t index = host_add(&x, "10.0.0.1", VLAN_NONE, 24);
-	assert_int_equal(index, 0);
-	assert_int_equal(ah.state, AH_READY);
+	assert_int_equal(addr_gid_remove(x.a, 0), 0);
+	uint32_t index = host_add(&x, "10.1.0.1", VLAN_NONE, 24);
+	assert_int_equal(host_open(&x, &other, index, "10.0.0.2", on_changed), 0);
+	assert_int_equal(host_open(&y, &back, 0, "10.0.0.1", NULL), 0);
+	changed = 0;
+	uint64_t asked = host_stats(&x).asked;
+	for (unsigned i = 0; i < 180; i++) {
+		hosts_run(&x, &y, SECOND, 10 * MS);
+		assert_int_equal(ah.state, AH_READY);
+		assert_int_equal(back.state, AH_READY);
+	}
+	assert_true(host_stats(&x).asked >= asked + 4); /* it was looked after */
+	assert_int_equal(changed, 0);
 	ah_close(&ah);
+	assert_int_equal(other.state, AH_NO_ROUTE);
+	assert_int_equal(changed, 1);
+	index = host_add(&x, "10.0.0.1", VLAN_NONE, 24);
+	assert_int_equal(index, 0);
+	assert_int_equal(other.state, AH_READY);
+	ah_close(&other);
+	ah_close(&back);
 }
 
 static void test_too_many_pending(void **state)
@@ -372,7 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_ahs_follow_routes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_to_ourselves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_removed_gid_lives_while_an_ah_holds_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_the_network_goes_with_its_gid, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_network_goes_with_the_last_that_holds_its_gid, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many_pending, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hooks_may_close_and_open_anything, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_addr_goes_before_its_ahs, set_up, tear_down),

@@ -196,6 +196,96 @@ static void test_random_history(void **state)
 	gid_table_free(&t);
 }
 
+/* Two tables, of which one holds what the other has forgotten, are to be alike. */
+static void test_a_slot_that_two_tables_have(void **state)
+{
+	struct gid_table t[2];
+	struct gid g = gid_of("10.0.0.2"), other = gid_of("10.0.0.9");
+	uint32_t index;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(gid_table_init(&t[i], 4), 0);
+		add(&t[i], "10.0.0.1", VLAN_NONE, 24, &index);
+		add(&t[i], "10.0.0.2", VLAN_NONE, 24, &index);
+	}
+	gid_table_hold(&t[0], 1);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(gid_table_remove(&t[i], 1), 0);
+	/* another one: the first is the one that both can give */
+	index = 0;
+	assert_int_equal(gid_table_choose(&t[1], &other, VLAN_NONE, &index), 0);
+	assert_int_equal(index, 1);
+	assert_int_equal(gid_table_add_at(&t[0], 1, &other, VLAN_NONE, 24), -EBUSY);
+	assert_int_equal(gid_table_choose(&t[0], &other, VLAN_NONE, &index), 0);
+	assert_int_equal(index, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(gid_table_add_at(&t[i], 2, &other, VLAN_NONE, 24), 0);
+	/* the same one again: where it is held */
+	index = 0;
+	assert_int_equal(gid_table_choose(&t[0], &g, VLAN_NONE, &index), 0);
+	assert_int_equal(index, 1);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(gid_table_add_at(&t[i], 1, &g, VLAN_NONE, 24), 0);
+	/* what cannot be */
+	assert_int_equal(gid_table_choose(&t[0], &g, VLAN_NONE, &index), -EEXIST);
+	assert_int_equal(gid_table_remove(&t[0], 1), 0);
+	index = 2;
+	assert_int_equal(gid_table_choose(&t[0], &g, VLAN_NONE, &index), -EBUSY);
+	assert_int_equal(gid_table_add_at(&t[0], 2, &g, VLAN_NONE, 24), -EBUSY);
+	index = 4;
+	assert_int_equal(gid_table_choose(&t[1], &g, 7, &index), -ENOSPC);
+	assert_int_equal(gid_table_add_at(&t[1], UINT32_MAX, &g, 7, 24), -ENOSPC);
+	gid_table_free(&t[0]);
+	gid_table_free(&t[1]);
+}
+
+struct told {
+	unsigned begun, ended;
+	int err;
+};
+
+static int on_address(void *arg, const struct gid *gid, bool is_ours)
+{
+	struct told *t = arg;
+	assert_int_equal(gid->b[12], 10);
+	if (is_ours && t->err)
+		return t->err;
+	*(is_ours ? &t->begun : &t->ended) += 1;
+	return 0;
+}
+
+/* Each address is told when it begins to be ours and when it ends, which is when nobody holds it any more. */
+static void test_who_is_told(void **state)
+{
+	struct told told = { 0 };
+	struct gid_table t;
+	uint32_t a, b;
+	assert_int_equal(gid_table_init(&t, 4), 0);
+	t.on_address = on_address;
+	t.on_address_arg = &told;
+	assert_int_equal(add(&t, "10.0.0.1", VLAN_NONE, 24, &a), 0);
+	assert_int_equal(add(&t, "10.0.0.1", VLAN_NONE, 24, &a), -EEXIST);
+	assert_int_equal(add(&t, "10.0.0.1", 7, 24, &b), 0);
+	assert_int_equal(told.begun, 2);
+	gid_table_hold(&t, a);
+	gid_table_remove(&t, a);
+	gid_table_remove(&t, b);
+	assert_int_equal(told.ended, 1);
+	assert_int_equal(add(&t, "10.0.0.1", VLAN_NONE, 24, &a), 0); /* it has been ours all the time */
+	assert_int_equal(told.begun, 2);
+	gid_table_remove(&t, a);
+	assert_int_equal(told.ended, 1);
+	assert_true(gid_table_release(&t, a));
+	assert_int_equal(told.ended, 2);
+	/* a refusal leaves nothing behind */
+	told.err = -ENOMEM;
+	assert_int_equal(add(&t, "10.0.0.5", VLAN_NONE, 24, &a), -ENOMEM);
+	assert_false(has(&t, "10.0.0.5", VLAN_NONE));
+	told.err = 0;
+	assert_int_equal(add(&t, "10.0.0.6", VLAN_NONE, 24, &a), 0);
+	assert_int_equal(a, 0);
+	gid_table_free(&t);
+}
+
 static void test_through_addr(void **state)
 {
 	struct host x;
@@ -229,6 +319,8 @@ int main(void)
 		cmocka_unit_test(test_a_removed_gid_that_is_held_comes_back_in_its_place),
 		cmocka_unit_test(test_on_link),
 		cmocka_unit_test(test_random_history),
+		cmocka_unit_test(test_a_slot_that_two_tables_have),
+		cmocka_unit_test(test_who_is_told),
 		cmocka_unit_test(test_through_addr),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
