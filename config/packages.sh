@@ -4,10 +4,10 @@
 
 # Building: the compiler, DPDK, and the libraries of doc/design.
 # shellcheck disable=SC2034 # for who sources it
-BUILD_PACKAGES="gcc libc6-dev make meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev libnuma-dev libsystemd-dev libcmocka-dev libjansson-dev uthash-dev libnl-3-dev libnl-route-3-dev"
+BUILD_PACKAGES="gcc libc6-dev make meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev libnuma-dev libsystemd-dev libcmocka-dev libjansson-dev libncurses-dev uthash-dev libnl-3-dev libnl-route-3-dev"
 # Testing as well: fuzzers, network namespaces, readers of packets and pages that are not ours. Each test that misses one is skipped by name.
 # shellcheck disable=SC2034
-TEST_PACKAGES="clang libclang-rt-dev g++ cmake iproute2 ethtool iputils-ping procps python3 python3-scapy tshark binutils mandoc doxygen chromium"
+TEST_PACKAGES="clang libclang-rt-dev g++ cmake iproute2 ethtool iputils-ping procps python3 python3-scapy tshark tmux binutils mandoc doxygen chromium"
 # A guest with the kernel's rdma_rxe beside all that, for suite interop.
 # shellcheck disable=SC2034
 INTEROP_PACKAGES="qemu-system-x86 ipxe-qemu seabios cpio kmod libibverbs-dev xz-utils zstd util-linux tcpdump nftables"

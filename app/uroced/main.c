@@ -143,11 +143,8 @@ static void say_goodbye(struct server *s, const char *signal_name, time_t since)
 	char text[CTL_TEXT_MAX], last[160];
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	uint64_t accepted = server_count(s, SERVER_ACCEPTED), ended = 0;
-	for (int c = SERVER_ENDED_BYE; c <= SERVER_ENDED_FAILED; c++)
-		ended += server_count(s, (enum server_count)c);
-	snprintf(last, sizeof(last), "ended by %s after %lld s: %llu clients served, %llu of them until now", signal_name, (long long)(now.tv_sec - since), (unsigned long long)accepted,
-		(unsigned long long)(accepted - ended));
+	snprintf(last, sizeof(last), "ended by %s after %lld s: %llu clients served, %u of them until now", signal_name, (long long)(now.tv_sec - since), (unsigned long long)server_count(s, SERVER_ATTACHED),
+		server_clients(s));
 	notify_stopping(last);
 	snprintf(text, sizeof(text), "uroced is going down (%s)", signal_name);
 	atomic_store_explicit(&signals.server, NULL, memory_order_release);

@@ -156,9 +156,9 @@ int talk_take_leave(struct talk *t)
 }
 
 /* A living daemon has read what was sent before: no more than one message of ours is ever unread. */
-int talk_say(struct talk *t, enum ctl_type type, struct ctl_message *m)
+int talk_say_with(struct talk *t, enum ctl_type type, struct ctl_message *m, int fd)
 {
-	int err = ctl_send(t->socket, type, m, -1);
+	int err = ctl_send(t->socket, type, m, fd);
 	if (!err)
 		return 0;
 	return err == -EAGAIN ? talk_end(t, -ETIMEDOUT, "does not read what it is sent") : talk_take_leave(t);

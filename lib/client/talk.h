@@ -23,8 +23,12 @@ int talk_on_bye(struct talk *t, const struct ctl_bye *bye);
 /* Says that we have finished. */
 void talk_hang_up(struct talk *t);
 
-/* Sends a message without descriptor. 0, or the error that the talk ended with. */
-int talk_say(struct talk *t, enum ctl_type type, struct ctl_message *m);
+/* Sends a message, with descriptor fd or -1, which stays the caller's. 0, or the error that the talk ended with. */
+int talk_say_with(struct talk *t, enum ctl_type type, struct ctl_message *m, int fd);
+static inline int talk_say(struct talk *t, enum ctl_type type, struct ctl_message *m)
+{
+	return talk_say_with(t, type, m, -1);
+}
 /* Waits for a message and its descriptor (-1: none), which is then the caller's. 0, or the error that the talk ended with:
  * -ETIMEDOUT, patience_ms are over; -EPROTO, it was no message; -ENODEV, the daemon is gone. */
 int talk_await(struct talk *t, unsigned patience_ms, struct ctl_message *m, int *fd);

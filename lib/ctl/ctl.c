@@ -16,4 +16,13 @@ const struct ctl_row ctl_rows[CTL_TYPE_COUNT] = {
 	[CTL_CHANNEL] = { "CHANNEL", 0, .has_fd = true, .is_from_daemon = true },
 	[CTL_REPLY] = { "REPLY", BODY(reply), .is_from_daemon = true },
 	[CTL_BYE] = { "BYE", BODY(bye), .is_from_client = true, .is_from_daemon = true },
+	[CTL_OPERATOR] = { "OPERATOR", BODY(operator), .is_from_client = true },
+	[CTL_SHOW] = { "SHOW", BODY(show), .is_from_client = true },
+	[CTL_GID_ADD] = { "GID_ADD", BODY(gid_add), .is_from_client = true },
+	[CTL_GID_DEL] = { "GID_DEL", BODY(gid_del), .is_from_client = true },
+	[CTL_CLIENT_KILL] = { "CLIENT_KILL", BODY(client_kill), .is_from_client = true },
+	[CTL_CAPTURE_START] = { "CAPTURE_START", BODY(capture_start), .has_fd = true, .is_from_client = true },
+	[CTL_CAPTURE_STOP] = { "CAPTURE_STOP", 0, .is_from_client = true },
+	[CTL_ANSWER] = { "ANSWER", BODY(answer), .is_from_daemon = true },
+	[CTL_REPORT] = { "REPORT", BODY(report), .has_fd = true, .is_from_daemon = true },
 };

@@ -19,7 +19,19 @@
  *                                       <-     BYE (code, text), at any time: the daemon ends the session
  *
  * One request is under way at a time. A client maps a region read-write and seals it (no new writable mapping, no hole, no change of size) before it says MAPPED; the
- * daemon looks whether it did, and uses it. */
+ * daemon looks whether it did, and uses it.
+ *
+ * An operator is not a client: it looks at the daemon and changes it. Who may be one: root, and the user that the daemon runs as; others are answered -EPERM.
+ *
+ *     operator                                 daemon
+ *       OPERATOR (as HELLO)             ->
+ *                                       <-     ANSWER (status, the version)
+ *       SHOW (noun)                     ->
+ *                                       <-     REPORT (bytes) + fd: a memfd that nobody can change any more, with JSON; or ANSWER with an error
+ *       GID_ADD, GID_DEL, CLIENT_KILL, CAPTURE_START + fd: the file, CAPTURE_STOP  ->
+ *                                       <-     ANSWER (status, a value, text)
+ *
+ * One message is under way at a time here too. A capture ends with the operator that started it. */
 #ifndef UROCE_CTL_H
 #define UROCE_CTL_H
 
@@ -34,6 +46,7 @@
 #define CTL_FEATURES 0ull         /* bits of optional parts; none yet */
 #define CTL_TEXT_MAX 160u
 #define CTL_PROGRAM_MAX 32u
+#define CTL_NOUN_MAX 32u
 
 enum ctl_type {
 	CTL_HELLO,
@@ -47,6 +60,15 @@ enum ctl_type {
 	CTL_CHANNEL,
 	CTL_REPLY,
 	CTL_BYE,
+	CTL_OPERATOR,
+	CTL_SHOW,
+	CTL_GID_ADD,
+	CTL_GID_DEL,
+	CTL_CLIENT_KILL,
+	CTL_CAPTURE_START,
+	CTL_CAPTURE_STOP,
+	CTL_ANSWER,
+	CTL_REPORT,
 	CTL_TYPE_COUNT
 };
 
@@ -97,6 +119,41 @@ struct ctl_bye {
 	char text[CTL_TEXT_MAX]; /* one sentence, zero terminated */
 };
 
+struct ctl_show {
+	char noun[CTL_NOUN_MAX]; /* "device", "qp" and so on; zero terminated */
+};
+
+struct ctl_gid_add {
+	uint8_t gid[16];
+	uint32_t vlan;       /* 1..4094, 0: untagged */
+	uint32_t prefix_len; /* bits of the on-link network: of IPv4 0..32, of IPv6 0..128 */
+};
+
+struct ctl_gid_del {
+	uint32_t index;
+	uint32_t reserved;
+};
+
+struct ctl_client_kill {
+	uint64_t id; /* as in "show client" */
+};
+
+struct ctl_capture_start {
+	uint32_t qpn; /* frames of this QP only; 0: of all */
+	uint32_t reserved;
+};
+
+struct ctl_answer {
+	int32_t status; /* 0 or a negative errno */
+	uint32_t reserved;
+	uint64_t value; /* OPERATOR: the version; GID_ADD: the index; CAPTURE_STOP: how many frames are in the file; else 0 */
+	char text[CTL_TEXT_MAX]; /* when status is negative: one sentence, zero terminated */
+};
+
+struct ctl_report {
+	uint64_t bytes; /* of the memfd; no zero at the end */
+};
+
 /* Any message. */
 struct ctl_message {
 	struct ctl_header header;
@@ -108,6 +165,14 @@ struct ctl_message {
 		struct abi_req request;
 		struct abi_rep reply;
 		struct ctl_bye bye;
+		struct ctl_hello operator;
+		struct ctl_show show;
+		struct ctl_gid_add gid_add;
+		struct ctl_gid_del gid_del;
+		struct ctl_client_kill client_kill;
+		struct ctl_capture_start capture_start;
+		struct ctl_answer answer;
+		struct ctl_report report;
 	};
 };
 
@@ -116,7 +181,7 @@ struct ctl_row {
 	const char *name;
 	uint32_t length;       /* of the body: exact */
 	bool has_fd;
-	bool is_from_client, is_from_daemon;
+	bool is_from_client, is_from_daemon; /* client: an operator too */
 };
 extern const struct ctl_row ctl_rows[CTL_TYPE_COUNT];
 

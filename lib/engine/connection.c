@@ -3,10 +3,12 @@
  * Invariant: at most one message or finished job is handled at a time, and in state BUILDING none is read: so the client's memory and the request under way have one writer. */
 #include <ctype.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "server_inside.h"
@@ -14,7 +16,7 @@
 #define HELLO_PATIENCE_NS 2000000000u
 #define MAPPED_PATIENCE_NS 5000000000u
 
-static const char *const state_names[CONNECTION_STATES] = { "hello", "building", "mapping", "ready", "ending" };
+static const char *const state_names[CONNECTION_STATES] = { "hello", "building", "mapping", "ready", "operator", "ending" };
 
 const char *connection_state_name(enum connection_state state)
 {
@@ -47,6 +49,15 @@ bool connection_send(struct connection *c, enum ctl_type type, struct ctl_messag
 	else if (err)
 		connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "%s cannot be sent to it: %s", ctl_rows[type].name, strerror(-err));
 	return !err;
+}
+
+bool connection_has_unread(struct connection *c)
+{
+	int unread = 0;
+	if (!ioctl(c->socket, SIOCOUTQ, &unread) && !unread)
+		return false;
+	connection_end(c, SERVER_ENDED_UNREAD, CTL_BYE_PROTOCOL, "it asks again before it has read the last answer");
+	return true;
 }
 
 /* ---- jobs ---- */
@@ -127,19 +138,44 @@ static void on_client_made(struct job *j)
 		connection_offer_region(c);
 }
 
-static void on_hello(struct connection *c, const struct ctl_message *m)
+bool connection_meet(struct connection *c, const struct ctl_hello *h)
 {
-	const struct ctl_hello *h = &m->hello;
 	if (h->magic != CTL_MAGIC) {
 		connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "its HELLO has another magic number: it is no client of uroce");
-		return;
+		return false;
 	}
 	take_name(c, h);
-	if (!choose_version(h, &c->version)) {
-		connection_end(c, SERVER_REFUSED_VERSION, CTL_BYE_VERSION, "it speaks versions %u to %u of the control protocol, the daemon %u to %u", h->version_min, h->version_max, CTL_VERSION_MIN,
-			CTL_VERSION_MAX);
-		return;
+	if (choose_version(h, &c->version))
+		return true;
+	connection_end(c, SERVER_REFUSED_VERSION, CTL_BYE_VERSION, "it speaks versions %u to %u of the control protocol, the daemon %u to %u", h->version_min, h->version_max, CTL_VERSION_MIN, CTL_VERSION_MAX);
+	return false;
+}
+
+/* It came when there was room for an operator only. */
+static bool find_room(struct connection *c)
+{
+	struct server *s = c->server;
+	char text[CTL_TEXT_MAX];
+	if (!server_has_room(s, c->peer.uid, text)) {
+		connection_end(c, SERVER_REFUSED_LIMIT, CTL_BYE_LIMIT, "%s", text);
+		return false;
 	}
+	c->user = quota_join(&s->quota, c->peer.uid);
+	if (!c->user) {
+		connection_end(c, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "the daemon is out of memory");
+		return false;
+	}
+	c->is_operator = false;
+	s->n_operators--;
+	s->n_clients++;
+	return true;
+}
+
+static void on_hello(struct connection *c, const struct ctl_message *m, int fd)
+{
+	const struct ctl_hello *h = &m->hello;
+	if ((c->is_operator && !find_room(c)) || !connection_meet(c, h))
+		return;
 	c->features = h->features & CTL_FEATURES;
 	c->core = engine_core_choose(c->server->engine);
 	connection_post_job(c, NULL, work_client, on_client_made);
@@ -212,7 +248,7 @@ static void on_kept(struct job *j)
 		attach(c);
 }
 
-static void on_mapped(struct connection *c, const struct ctl_message *m)
+static void on_mapped(struct connection *c, const struct ctl_message *m, int fd)
 {
 	if (m->mapped.arena == c->arena) {
 		connection_post_job(c, NULL, work_keep, on_kept);
@@ -223,22 +259,35 @@ static void on_mapped(struct connection *c, const struct ctl_message *m)
 
 /* ---- the table ---- */
 
-static void on_request(struct connection *c, const struct ctl_message *m)
+static void on_request(struct connection *c, const struct ctl_message *m, int fd)
 {
 	connection_request(c, &m->request);
 }
 
-static void on_bye(struct connection *c, const struct ctl_message *m)
+static void on_bye(struct connection *c, const struct ctl_message *m, int fd)
 {
 	connection_end(c, SERVER_ENDED_BYE, CTL_BYE_DONE, "says BYE");
 }
 
-typedef void message_fn(struct connection *c, const struct ctl_message *m);
+typedef void message_fn(struct connection *c, const struct ctl_message *m, int fd);
 static message_fn *const handlers[CONNECTION_STATES][CTL_TYPE_COUNT] = {
-	[CONNECTION_HELLO] = { [CTL_HELLO] = on_hello, [CTL_BYE] = on_bye },
+	[CONNECTION_HELLO] = { [CTL_HELLO] = on_hello, [CTL_OPERATOR] = connection_operate, [CTL_BYE] = on_bye },
 	[CONNECTION_MAPPING] = { [CTL_MAPPED] = on_mapped, [CTL_BYE] = on_bye },
 	[CONNECTION_READY] = { [CTL_REQUEST] = on_request, [CTL_BYE] = on_bye },
+	[CONNECTION_OPERATOR] = { [CTL_SHOW] = connection_operate, [CTL_GID_ADD] = connection_operate, [CTL_GID_DEL] = connection_operate, [CTL_CLIENT_KILL] = connection_operate,
+		[CTL_CAPTURE_START] = connection_operate, [CTL_CAPTURE_STOP] = connection_operate, [CTL_BYE] = on_bye },
 };
+
+static void handle(struct connection *c, const struct ctl_message *m, int fd)
+{
+	message_fn *handler = handlers[c->state][m->header.type];
+	if (handler) {
+		handler(c, m, fd);
+		return;
+	}
+	server_count_up(c->server, SERVER_REFUSED_STATE);
+	connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it may not say %s in state %s", ctl_rows[m->header.type].name, state_names[c->state]);
+}
 
 static void take_message(struct connection *c)
 {
@@ -256,14 +305,9 @@ static void take_message(struct connection *c)
 		connection_end(c, SERVER_ENDED_BYE, CTL_BYE_DONE, "has closed its socket");
 		return;
 	}
-	/* no message of a client's has a descriptor, so there is none to close */
-	message_fn *handler = handlers[c->state][m.header.type];
-	if (handler) {
-		handler(c, &m);
-		return;
-	}
-	server_count_up(c->server, SERVER_REFUSED_STATE);
-	connection_end(c, SERVER_ENDED_PROTOCOL, CTL_BYE_PROTOCOL, "it may not say %s in state %s", ctl_rows[m.header.type].name, state_names[c->state]);
+	handle(c, &m, fd);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* ---- events ---- */
@@ -291,19 +335,20 @@ static void link_client(struct server *s, struct connection *c)
 	if (c->next)
 		c->next->prev = c;
 	s->clients = c;
-	s->n_clients++;
+	*(c->is_operator ? &s->n_operators : &s->n_clients) += 1;
 	s->n_deadlines++;
 }
 
-int connection_open(struct server *s, int socket, int pidfd, const struct ctl_peer *peer)
+int connection_open(struct server *s, int socket, int pidfd, const struct ctl_peer *peer, bool is_operator)
 {
 	struct connection *c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	*c = (struct connection){ .on_socket.run = on_socket, .on_death.run = on_death, .server = s, .peer = *peer, .program = "-", .socket = socket, .pidfd = pidfd, .wake_fd = -1,
-		.deadline_ns = server_now() + HELLO_PATIENCE_NS };
-	c->user = quota_join(&s->quota, peer->uid);
-	int err = c->user ? server_watch(s, socket, EPOLLIN, &c->on_socket) : -ENOMEM;
+		.deadline_ns = server_now() + HELLO_PATIENCE_NS, .is_operator = is_operator };
+	if (!is_operator)
+		c->user = quota_join(&s->quota, peer->uid);
+	int err = c->user || is_operator ? server_watch(s, socket, EPOLLIN, &c->on_socket) : -ENOMEM;
 	if (!err)
 		err = server_watch(s, pidfd, EPOLLIN, &c->on_death);
 	if (err) {

@@ -64,7 +64,8 @@ void connection_end(struct connection *c, enum server_count count, enum ctl_bye_
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	server_note(s, count, code == CTL_BYE_DONE || code == CTL_BYE_SHUTDOWN ? LOG_INFO : LOG_WARN, "client pid %ld uid %u %s: %s", (long)c->peer.pid, c->peer.uid, c->program, text);
+	server_note(s, count, code != CTL_BYE_DONE && code != CTL_BYE_SHUTDOWN ? LOG_WARN : c->is_operator ? LOG_DEBUG : LOG_INFO, "%s pid %ld uid %u %s: %s", c->is_operator ? "operator" : "client",
+		(long)c->peer.pid, c->peer.uid, c->program, text);
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->socket, NULL);
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->pidfd, NULL);
 	if (code == CTL_BYE_DONE)
@@ -74,6 +75,7 @@ void connection_end(struct connection *c, enum server_count count, enum ctl_bye_
 	close(c->pidfd);
 	c->socket = c->pidfd = -1;
 	connection_enter(c, CONNECTION_ENDING, 0);
+	connection_operate_no_more(c);
 	if (c->has_job && builder_cancel(&s->builder, &c->job))
 		c->has_job = false;
 	*s->last_ending = c;
@@ -108,6 +110,13 @@ static void unlink_client(struct connection *c)
 		c->prev->next = c->next;
 	else
 		c->server->clients = c->next;
+}
+
+void connection_leave_user(struct connection *c)
+{
+	c->user->grown_bytes -= c->grown_bytes;
+	quota_leave(&c->server->quota, c->user);
+	c->user = NULL;
 	c->server->n_clients--;
 }
 
@@ -117,8 +126,10 @@ static void free_connection(struct connection *c)
 	unlink_client(c);
 	if (c->core)
 		engine_core_leave(c->core);
-	c->user->grown_bytes -= c->grown_bytes;
-	quota_leave(&s->quota, c->user);
+	if (c->user)
+		connection_leave_user(c);
+	else
+		s->n_operators--;
 	free(c);
 }
 
@@ -169,6 +180,7 @@ bool connection_end_pieces(struct server *s)
 		*at = c->next_ending;
 		if (!*at)
 			s->last_ending = at;
+		pieces += !c->client; /* it is gone at once: no job's end will wake the loop, which server_stop waits for */
 		free_memory(c);
 	}
 	return pieces;

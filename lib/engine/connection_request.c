@@ -2,11 +2,9 @@
 /* One request of a client: carried out by its poll core, within its and its user's quotas, and with more memory where the core asks for it. The core decides what a request may do; what it cannot know is here: other clients.
  * Invariant: from REQUEST to REPLY c->request is the request under way, and the client has no other. */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "gid.h"
 #include "server_inside.h"
@@ -202,12 +200,8 @@ void connection_repeat_request(struct connection *c)
 
 void connection_request(struct connection *c, const struct abi_req *req)
 {
-	int unread = 0;
-	/* One request at a time: what it has not read would pile up, descriptors in flight among it, which the kernel counts against this daemon. */
-	if (ioctl(c->socket, SIOCOUTQ, &unread) || unread > 0) {
-		connection_end(c, SERVER_ENDED_UNREAD, CTL_BYE_PROTOCOL, "it asks again before it has read the last answer");
+	if (connection_has_unread(c))
 		return;
-	}
 	c->request = *req;
 	c->growths = 0;
 	connection_repeat_request(c);

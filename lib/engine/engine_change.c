@@ -3,8 +3,7 @@
 #include "engine_change.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "addr.h"
 #include "capture.h"
@@ -12,8 +11,6 @@
 #include "engine_core.h"
 #include "fault_dpdk.h"
 #include "port.h"
-
-#define PATH_BYTES 512u
 
 struct change {
 	struct mail mail;
@@ -169,18 +166,14 @@ int engine_capture_stop(struct engine *e, uint64_t *frames)
 	return err;
 }
 
-int engine_capture_start(struct engine *e, const char *path, uint32_t qpn)
+int engine_capture_start_fd(struct engine *e, int fd, uint32_t qpn)
 {
-	char name[PATH_BYTES];
 	struct capture *capture;
 	uint64_t frames;
 	if (engine_core_has_capture(engine_core_at(e, 0)))
 		return -EBUSY;
-	if (strlen(path) + 4 > sizeof(name))
-		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < engine_cores(e); i++) {
-		snprintf(name, sizeof(name), engine_cores(e) > 1 ? "%s.%u" : "%s", path, i);
-		int err = capture_open(&capture, name, engine_port(e)->text, qpn, engine_log(e));
+		int err = capture_open(&capture, fd, i ? NULL : engine_port(e)->text, qpn, engine_log(e));
 		if (err) {
 			engine_capture_stop(e, &frames);
 			return err;
@@ -188,4 +181,16 @@ int engine_capture_start(struct engine *e, const char *path, uint32_t qpn)
 		capture_close(swap(engine_core_at(e, i), capture));
 	}
 	return 0;
+}
+
+int engine_capture_start(struct engine *e, const char *path, uint32_t qpn)
+{
+	if (engine_core_has_capture(engine_core_at(e, 0)))
+		return -EBUSY; /* before the file is made, or truncated */
+	int fd = capture_create(path);
+	if (fd < 0)
+		return fd;
+	int err = engine_capture_start_fd(e, fd, qpn);
+	close(fd);
+	return err;
 }

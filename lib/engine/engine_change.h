@@ -21,8 +21,10 @@ int engine_fault_set(struct engine *e, const char *spec, char *why, uint32_t len
 /* Off: frames pass as they are, until it is on again. -ENOENT: there are none. */
 int engine_fault_switch(struct engine *e, bool is_on);
 
-/* Every frame of a QP (0: of all) from now on, into this file; several cores: FILE.0, FILE.1 and so on. -EBUSY: a capture runs; -ENAMETOOLONG; -ENOENT, -EACCES and the like: no such file can be made. */
+/* Every frame of a QP (0: of all) from now on, into this file: of all cores, which write whole blocks, each in the order of its own frames. -EBUSY: a capture runs; -ENOENT, -EACCES and the like: no such file can be made. */
 int engine_capture_start(struct engine *e, const char *path, uint32_t qpn);
+/* The same into an open file, which stays the caller's to close. */
+int engine_capture_start_fd(struct engine *e, int fd, uint32_t qpn);
 /* *frames: how many there are in the files. -ENOENT: none runs; -EIO: writing had failed before, and the rest is missing. */
 int engine_capture_stop(struct engine *e, uint64_t *frames);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "addr.h"
 #include "capture.h"
@@ -182,7 +183,9 @@ static int open_capture(struct engine_core *ec, uint64_t now_ns)
 	const struct device_string *d = ec->config.device;
 	char path[sizeof(d->capture) + 4];
 	snprintf(path, sizeof(path), d->cores > 1 ? "%s.%u" : "%s", d->capture, ec->config.index);
-	int err = capture_open(&ec->capture, path, ec->config.port->text, 0, ec->config.log);
+	int fd = capture_create(path), err = fd < 0 ? fd : capture_open(&ec->capture, fd, ec->config.port->text, 0, ec->config.log);
+	if (fd >= 0)
+		close(fd);
 	if (err)
 		log_write(ec->config.log, LOG_ERROR, "capture=%s: %s", path, strerror(-err));
 	else

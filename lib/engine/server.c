@@ -37,12 +37,15 @@ static const char *const count_names[SERVER_COUNTS] = {
 	[SERVER_ENDED_UNREAD] = "ended_unread",
 	[SERVER_ENDED_SILENT] = "ended_silent",
 	[SERVER_ENDED_FAILED] = "ended_failed",
+	[SERVER_ENDED_KILLED] = "ended_killed",
 	[SERVER_ENDED_SHUTDOWN] = "ended_shutdown",
 	[SERVER_REFUSED_LIMIT] = "refused_limit",
 	[SERVER_REFUSED_VERSION] = "refused_version",
 	[SERVER_REFUSED_QUOTA] = "refused_quota",
 	[SERVER_REFUSED_PEER] = "refused_peer",
+	[SERVER_REFUSED_OPERATOR] = "refused_operator",
 	[SERVER_REFUSED_STATE] = "refused_state",
+	[SERVER_OPERATED] = "operated",
 	[SERVER_REFUSED_MESSAGE + CTL_OK] = "refused_message_none",
 	[SERVER_REFUSED_MESSAGE + CTL_SHORT] = "refused_message_short",
 	[SERVER_REFUSED_MESSAGE + CTL_UNKNOWN] = "refused_message_unknown",
@@ -59,6 +62,11 @@ const char *server_count_name(enum server_count c)
 uint64_t server_count(const struct server *s, enum server_count c)
 {
 	return (unsigned)c < SERVER_COUNTS ? atomic_load_explicit(&s->count[c], memory_order_relaxed) : 0;
+}
+
+uint32_t server_clients(const struct server *s)
+{
+	return s->n_clients;
 }
 
 uint64_t server_now(void)
@@ -125,21 +133,31 @@ static int open_pidfd(int socket, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+bool server_has_room(const struct server *s, uid_t uid, char text[CTL_TEXT_MAX])
+{
+	uint32_t of_user = quota_clients(&s->quota, uid);
+	if (s->n_clients >= s->config.max_clients)
+		snprintf(text, CTL_TEXT_MAX, "the daemon serves %u clients, as many as it may", s->n_clients);
+	else if (of_user >= s->config.max_clients_per_uid)
+		snprintf(text, CTL_TEXT_MAX, "user %u has %u clients, as many as one user may have", uid, of_user);
+	else
+		return true;
+	return false;
+}
+
 static void admit(struct server *s, int socket)
 {
 	struct ctl_peer peer;
-	const struct server_config *config = &s->config;
+	char text[CTL_TEXT_MAX];
 	int err = ctl_peer_of(socket, &peer);
 	if (err || peer.pid <= 0) {
 		turn_away(s, socket, SERVER_ENDED_FAILED, CTL_BYE_FAILED, "the client's process cannot be seen from here: it is in a PID namespace that is not below this daemon's");
 		return;
 	}
-	if (s->n_clients >= config->max_clients) {
-		turn_away(s, socket, SERVER_REFUSED_LIMIT, CTL_BYE_LIMIT, "the daemon serves %u clients, as many as it may", s->n_clients);
-		return;
-	}
-	if (quota_clients(&s->quota, peer.uid) >= config->max_clients_per_uid) {
-		turn_away(s, socket, SERVER_REFUSED_LIMIT, CTL_BYE_LIMIT, "user %u has %u clients, as many as one user may have", peer.uid, quota_clients(&s->quota, peer.uid));
+	bool has_room = server_has_room(s, peer.uid, text);
+	/* Who may be an operator comes in all the same, to see why and to make some. */
+	if (!has_room && !(connection_may_operate(&peer) && s->n_operators < OPERATORS_MAX)) {
+		turn_away(s, socket, SERVER_REFUSED_LIMIT, CTL_BYE_LIMIT, "%s", text);
 		return;
 	}
 	int pidfd = open_pidfd(socket, peer.pid);
@@ -148,7 +166,7 @@ static void admit(struct server *s, int socket)
 		close(socket);
 		return;
 	}
-	err = pidfd < 0 ? pidfd : connection_open(s, socket, pidfd, &peer);
+	err = pidfd < 0 ? pidfd : connection_open(s, socket, pidfd, &peer, !has_room);
 	if (!err)
 		return;
 	if (pidfd >= 0)

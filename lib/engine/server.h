@@ -46,19 +46,24 @@ enum server_count {
 	SERVER_ENDED_PROTOCOL,   /* thrown out: see the refusals */
 	SERVER_ENDED_UNREAD,     /* thrown out: it does not read what it asked for */
 	SERVER_ENDED_SILENT,     /* thrown out: no HELLO or MAPPED in time */
+	SERVER_ENDED_KILLED,     /* by an operator */
 	SERVER_ENDED_FAILED,     /* thrown out: memory, descriptors or the like could not be had for it */
 	SERVER_ENDED_SHUTDOWN,   /* by server_stop */
 	SERVER_REFUSED_LIMIT,    /* too many clients */
 	SERVER_REFUSED_VERSION,
 	SERVER_REFUSED_QUOTA,    /* requests answered -EDQUOT */
 	SERVER_REFUSED_PEER,     /* modify to RTR towards a peer QP that another user's QP has already (known-bugs N1) */
+	SERVER_REFUSED_OPERATOR, /* who wanted to be an operator and may not, or one too many */
 	SERVER_REFUSED_STATE,    /* a message that may not come now */
+	SERVER_OPERATED,         /* what operators changed */
 	SERVER_REFUSED_MESSAGE,  /* + enum ctl_refusal: not a message */
 	SERVER_COUNTS = SERVER_REFUSED_MESSAGE + CTL_REFUSAL_COUNT
 };
 const char *server_count_name(enum server_count c);
 /* Any thread. */
 uint64_t server_count(const struct server *s, enum server_count c);
+/* Clients that there are. Same thread as server_start. */
+uint32_t server_clients(const struct server *s);
 /* Everything an operator wants to know, as lines of text: the engine's cores and their loops, mbufs free, drops by name, refusals, and a line for each client with what it has. Same thread as server_start. */
 void server_report(struct server *s, FILE *out);
 

@@ -52,7 +52,7 @@ static void print_users(const struct server *s, FILE *out)
 static void print_clients(const struct server *s, FILE *out)
 {
 	for (const struct connection *c = s->clients; c; c = c->next) {
-		fprintf(out, "client %ld uid %u program %s state %s", (long)c->peer.pid, c->peer.uid, c->program, connection_state_name(c->state));
+		fprintf(out, "%s %ld uid %u program %s state %s", c->is_operator ? "operator" : "client", (long)c->peer.pid, c->peer.uid, c->program, connection_state_name(c->state));
 		if (c->core)
 			fprintf(out, " core %u", engine_core_index(c->core));
 		fprintf(out, " grown_bytes %llu", (unsigned long long)c->grown_bytes);

@@ -73,10 +73,16 @@ int pcapng_begin(FILE *file, const char *interface_name)
 	return ferror(file) ? -EIO : 0;
 }
 
+uint32_t pcapng_packet_bytes(uint32_t len, const char *comment)
+{
+	uint32_t comment_len = measure_text(comment);
+	return 32 + pad_to_word(len) + (comment_len ? option_size(comment_len) + 4 : 0);
+}
+
 int pcapng_packet(FILE *file, uint64_t time_ns, const uint8_t *frame, uint32_t len, const char *comment)
 {
 	uint32_t comment_len = measure_text(comment);
-	uint32_t total = 32 + pad_to_word(len) + (comment_len ? option_size(comment_len) + 4 : 0);
+	uint32_t total = pcapng_packet_bytes(len, comment);
 	uint32_t head[7] = { BLOCK_PACKET, total, 0, (uint32_t)(time_ns >> 32), (uint32_t)time_ns, len, len };
 
 	fwrite(head, sizeof(head), 1, file);

@@ -10,6 +10,7 @@
 /* Section and interface header. 0 or a negative errno. */
 int pcapng_begin(FILE *file, const char *interface_name);
 /* comment may be NULL. */
+uint32_t pcapng_packet_bytes(uint32_t len, const char *comment);
 int pcapng_packet(FILE *file, uint64_t time_ns, const uint8_t *frame, uint32_t len, const char *comment);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A daemon for a test: starts it on a net_ring port of its own in a temporary directory, reads its reports, counts what it holds, and ends it. Used as a context manager."""
+"""A daemon for a test: starts it on a net_ring port of its own in a temporary directory, reads its reports, counts what it holds, and ends it. Used as a context manager; afterwards `last` is all that it has said."""
 import os
 import re
 import signal
@@ -31,6 +31,7 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        self.last = self.text()
         for name in os.listdir(self.dir):
             os.unlink(os.path.join(self.dir, name))
         os.rmdir(self.dir)

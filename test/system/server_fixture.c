@@ -305,6 +305,24 @@ int raw_call(struct raw *r, const struct abi_req *req, struct abi_rep *rep)
 	return rep->status;
 }
 
+int raw_command(struct raw *r, enum ctl_type type, struct ctl_message *m, int fd, struct ctl_answer *answer)
+{
+	CHECK(!ctl_send(r->socket, type, m, fd));
+	raw_expect(r, CTL_ANSWER, m, NULL);
+	*answer = m->answer;
+	CHECK((answer->status < 0) == (answer->text[0] != 0));
+	return answer->status;
+}
+
+void raw_operate(struct raw *r, const char *path)
+{
+	struct ctl_message m = { .operator = { .magic = CTL_MAGIC, .version_min = CTL_VERSION_MIN, .version_max = CTL_VERSION_MAX, .program = "raw operator" } };
+	struct ctl_answer answer;
+	raw_connect(r, path);
+	CHECK(!raw_command(r, CTL_OPERATOR, &m, -1, &answer));
+	CHECK(answer.value == CTL_VERSION_MAX);
+}
+
 void raw_close(struct raw *r)
 {
 	const int fds[] = { r->socket, r->life_fd, r->wake_fd, r->async_fd, r->channel_fd };

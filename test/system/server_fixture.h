@@ -78,6 +78,10 @@ void raw_meet(struct raw *r, const char *path);
 void raw_say_mapped(struct raw *r, uint32_t arena);
 /* raw_meet, then up to READY. */
 void raw_open(struct raw *r, const char *path);
+/* Connects as an operator. */
+void raw_operate(struct raw *r, const char *path);
+/* One message of an operator's, answered by ANSWER; the status. */
+int raw_command(struct raw *r, enum ctl_type type, struct ctl_message *m, int fd, struct ctl_answer *answer);
 /* A REGION that came: mapped and kept. */
 void raw_map(struct raw *r, const struct ctl_region *region, int fd);
 /* One request, with the regions that it needs. Returns its status. */

@@ -19,7 +19,7 @@ import sys
 from guide_shell import Shell
 
 BLOCK = re.compile(r'(?:^<!-- (not run|needs): ([^\n]*) -->\n\n?)?^```(console|sh)\n(.*?)^```\n', re.S | re.M)
-NUMBER = re.compile(r'\b(?:0x[0-9a-f]+|[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]*[0-9][0-9a-f]*(?:\.[0-9]+)?)\b')
+NUMBER = re.compile(r'\b(?:0x[0-9a-f]+|[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]*[0-9][0-9a-f]*(?:\.[0-9]+)?(?:[kMGT]|[num]?s)?)\b')
 
 
 def is_command(line):

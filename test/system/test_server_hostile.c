@@ -64,7 +64,7 @@ static void finish(struct witness *w)
 
 /* ---- messages in the wrong state ---- */
 
-enum state { HELLO, MAPPING, READY, GROWING, STATES };
+enum state { HELLO, MAPPING, READY, GROWING, OPERATOR, STATES };
 
 static void reach(struct raw *r, enum state state, const char *path)
 {
@@ -72,6 +72,8 @@ static void reach(struct raw *r, enum state state, const char *path)
 	int fd;
 	if (state == HELLO)
 		raw_connect(r, path);
+	else if (state == OPERATOR)
+		raw_operate(r, path);
 	else if (state == MAPPING)
 		raw_meet(r, path);
 	else
@@ -85,7 +87,8 @@ static void reach(struct raw *r, enum state state, const char *path)
 
 static void say_all_in_all_states(void *arg)
 {
-	static const uint32_t right[STATES] = { 1u << CTL_HELLO, 1u << CTL_MAPPED, 1u << CTL_REQUEST, 1u << CTL_MAPPED };
+	static const uint32_t right[STATES] = { 1u << CTL_HELLO | 1u << CTL_OPERATOR, 1u << CTL_MAPPED, 1u << CTL_REQUEST, 1u << CTL_MAPPED,
+		1u << CTL_SHOW | 1u << CTL_GID_ADD | 1u << CTL_GID_DEL | 1u << CTL_CLIENT_KILL | 1u << CTL_CAPTURE_START | 1u << CTL_CAPTURE_STOP };
 	struct witness w;
 	uint64_t wrong_state = 0, wrong_side = 0;
 	begin(&w);
@@ -177,6 +180,10 @@ static void send_no_messages(void *arg)
 		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 1, CTL_FDS }, { CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 16, CTL_FDS },
 		{ CTL_HELLO, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 250, CTL_FDS }, { CTL_HELLO, 3, 11, 250, CTL_LENGTH }, { UINT32_MAX, 3, 11, 2, CTL_UNKNOWN },
 		{ CTL_BYE, sizeof(struct ctl_bye), sizeof(struct ctl_bye) + 8, 1, CTL_FDS },
+		{ CTL_OPERATOR, sizeof(struct ctl_hello), sizeof(struct ctl_hello) + 8, 1, CTL_FDS }, { CTL_SHOW, sizeof(struct ctl_show), sizeof(struct ctl_show) + 8, 1, CTL_FDS },
+		{ CTL_SHOW, sizeof(struct ctl_show) - 1, sizeof(struct ctl_show) + 7, 0, CTL_LENGTH }, { CTL_GID_ADD, 24, 32, 1, CTL_FDS }, { CTL_GID_ADD, 16, 24, 0, CTL_LENGTH },
+		{ CTL_CLIENT_KILL, 4, 12, 0, CTL_LENGTH }, { CTL_CAPTURE_START, sizeof(struct ctl_capture_start), sizeof(struct ctl_capture_start) + 8, 0, CTL_FDS },
+		{ CTL_CAPTURE_START, sizeof(struct ctl_capture_start), sizeof(struct ctl_capture_start) + 8, 2, CTL_FDS }, { CTL_CAPTURE_START, 0, 8, 1, CTL_LENGTH }, { CTL_CAPTURE_STOP, 0, 8, 1, CTL_FDS },
 	};
 	struct witness w;
 	begin(&w);
