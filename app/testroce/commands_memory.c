@@ -138,9 +138,7 @@ const struct command commands_memory[] = {
 	{ "mr destroy <mr>", destroy_mr, "" },
 	{ "mw create <pd> [<type>]", create_mw, "a memory window of type 1 or 2, which qp bind binds" },
 	{ "mw destroy <mw>", destroy_mw, "" },
-	{ "show mr all", show_mrs, "" },
-	{ "show mr [<mr>]", show_mrs, "with address and keys" },
-	{ "show mw all", show_mws, "" },
-	{ "show mw [<mw>]", show_mws, "with the rkey that was bound last" },
+	{ "show mr [<mr|all>]", show_mrs, "with address and keys" },
+	{ "show mw [<mw|all>]", show_mws, "with the rkey that was bound last" },
 	{ .pattern = NULL },
 };

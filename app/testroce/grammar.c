@@ -54,6 +54,7 @@ static const struct command *go_on(struct walk *w)
 struct token {
 	const struct kind *kind; /* NULL: a plain word */
 	bool is_optional;
+	bool has_all;            /* the word "all" stands for all values, as if none was given */
 	char text[64];           /* without brackets */
 };
 
@@ -85,13 +86,24 @@ static bool read_token(const struct grammar *g, const struct command *c, unsigne
 		snprintf(t->text, sizeof(t->text), "%.*s", len - 2, p + 1);
 	else
 		snprintf(t->text, sizeof(t->text), "%.*s", len, p);
+	char *all = *p == '<' ? strstr(t->text, "|all") : NULL;
+	t->has_all = all != NULL;
+	if (all)
+		*all = 0;
 	t->kind = *p == '<' ? find_kind(g, t->text) : NULL;
 	return true;
+}
+
+static bool is_all(const struct token *t, const char *word)
+{
+	return t->has_all && !strcmp(word, "all");
 }
 
 static bool takes(const struct grammar *g, const struct token *t, const char *word, struct value *v)
 {
 	*v = (struct value){ .text = word };
+	if (is_all(t, word))
+		return true;
 	return t->kind ? t->kind->take(g->lab, word, v) : !strcmp(t->text, word);
 }
 
@@ -103,7 +115,7 @@ static unsigned match(const struct grammar *g, const struct command *c, const st
 	unsigned i = 0;
 	*given = 0;
 	for (; i < w->n && read_token(g, c, i, &t) && takes(g, &t, w->word[i], &v); i++)
-		if (t.kind && value)
+		if (t.kind && value && !is_all(&t, w->word[i]))
 			value[(*given)++] = v;
 	*is_whole = i == w->n && (!read_token(g, c, i, &t) || t.is_optional);
 	return i;
@@ -144,6 +156,8 @@ static int refuse(const struct grammar *g, const struct words *w)
 			continue;
 		bool has_more = read_token(g, c, most, &t);
 		may_end = may_end || !has_more || t.is_optional;
+		if (has_more && t.has_all)
+			expect(&e, "all");
 		if (has_more)
 			expect(&e, t.kind ? t.kind->takes : t.text);
 	}
@@ -184,6 +198,8 @@ int grammar_run(const struct grammar *g, const char *line)
 static const char *nth_of(const struct grammar *g, const struct token *t, unsigned i)
 {
 	static char text[64];
+	if (t->has_all && !i--)
+		return "all";
 	if (t->kind)
 		return t->kind->nth ? t->kind->nth(g->lab, t->kind, i) : NULL;
 	snprintf(text, sizeof(text), "%s", t->text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines into calls. A command is a pattern of words: a plain word stands for itself, <kind> for a value of that kind, and what is in brackets at the end may be left out. From the same tables come parsing, completion, help, and the one
+/* Lines into calls. A command is a pattern of words: a plain word stands for itself, <kind> for a value of that kind, <kind|all> for the word "all", too, and what is in brackets at the end may be left out. From the same tables come parsing, completion, help, and the one
  * line that says what was expected where. */
 #ifndef TESTROCE_GRAMMAR_H
 #define TESTROCE_GRAMMAR_H
@@ -33,7 +33,7 @@ struct kind {
 
 struct command {
 	const char *pattern;
-	/* value[i]: the i-th <kind> of the pattern; given: how many of them were there. 0, or negative after one line on standard error. */
+	/* value[i]: the i-th <kind> of the pattern; given: how many of them were there ("all" is none). 0, or negative after one line on standard error. */
 	int (*run)(struct lab *lab, const struct value *value, unsigned given);
 	const char *help;
 };

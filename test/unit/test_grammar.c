@@ -54,7 +54,7 @@ static const char *nth_colour(struct lab *lab, const struct kind *k, unsigned i)
 
 static const struct kind kinds[] = { { "digit", "a digit", take_digit, NULL, 0 }, { "colour", "a colour: red or rose", take_colour, nth_colour, 0 }, { .name = NULL } };
 static const struct command first[] = { { "set colour <colour>", run_set, "" }, { "set size <digit>", run_set, "a size" }, { .pattern = NULL } };
-static const struct command second[] = { { "show all", run_show, "" }, { "show [<digit>]", run_show, "" }, { "fail", run_fail, "" }, { .pattern = NULL } };
+static const struct command second[] = { { "show [<digit|all>]", run_show, "" }, { "fail", run_fail, "" }, { .pattern = NULL } };
 static const struct section sections[] = { { "one", "the first", first }, { "two", "the second", second }, { .name = NULL } };
 static const struct grammar grammar = { sections, kinds, NULL };
 
@@ -169,7 +169,7 @@ static void test_hints(void **state)
 	check_hints("set size ", "<digit>: a digit");
 	check_hints("set size 1", "<digit>: a digit");
 	check_hints("set size 1 ", "Enter: a size");
-	check_hints("show ", "all|<digit>: a digit|Enter: show [<digit>]");
+	check_hints("show ", "all|<digit>: a digit|Enter: show [<digit|all>]");
 	check_hints("nothing ", "");
 }
 
@@ -192,9 +192,9 @@ static void check_help(const char *word, unsigned n, const char *in, const char 
 
 static void test_help(void **state)
 {
-	check_help(NULL, 5, "two: the second\n", NULL);
+	check_help(NULL, 4, "two: the second\n", NULL);
 	check_help("set", 2, "set size <digit>", "show");
-	check_help("two", 3, "show all", "set");
+	check_help("two", 2, "show [<digit|all>]", "set");
 	check_help("sh", 0, NULL, "show");
 }
 
