@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -386,31 +385,83 @@ static void serve_until_killed(int fd)
 		pause();
 }
 
-static void be_killed(void *arg)
+/* A daemon in a process of its own. */
+static pid_t start_daemon(char path[64])
 {
-	char path[64], device[128];
-	struct uroce_context *ctx;
 	int fd[2];
 	CHECK(!pipe(fd));
 	pid_t pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
 		serve_until_killed(fd[1]);
-	CHECK(read(fd[0], path, sizeof(path)) == sizeof(path));
-	snprintf(device, sizeof(device), "unix:%s", path);
-	CHECK(!uroce_open(device, NULL, &ctx));
+	CHECK(read(fd[0], path, 64) == 64);
+	return pid;
+}
+
+static void kill_daemon(pid_t pid)
+{
 	CHECK(!kill(pid, SIGKILL));
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	expect_death(ctx);
+}
+
+static void remove_folder(char path[64])
+{
+	char command[128];
 	*strrchr(path, '/') = 0;
-	snprintf(device, sizeof(device), "rm -r %s", path);
-	CHECK(!system(device));
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	CHECK(!system(command));
+}
+
+static void be_killed(void *arg)
+{
+	char path[64], device[128];
+	struct uroce_context *ctx;
+	pid_t pid = start_daemon(path);
+	snprintf(device, sizeof(device), "unix:%s", path);
+	CHECK(!uroce_open(device, NULL, &ctx));
+	kill_daemon(pid);
+	expect_death(ctx);
+	remove_folder(path);
+}
+
+static void *wait_for_completion(void *channel)
+{
+	struct uroce_cq *cq;
+	return (void *)(intptr_t)uroce_channel_get_event(channel, &cq);
+}
+
+/* A daemon that hangs closes nothing: who waits for an event is woken when a call of another thread finds out. */
+static void hang(void *arg)
+{
+	static const struct served_patience patience = { .step_ms = 20000, .reply_ms = 500 };
+	const struct session_ops *ops;
+	struct uroce_device_attr attr;
+	struct uroce_context *ctx;
+	struct uroce_channel *channel;
+	struct client_log log;
+	pthread_t thread;
+	char path[64];
+	void *session, *result;
+	pid_t pid = start_daemon(path);
+	context_log_init(&log, NULL);
+	CHECK(!served_open(&log, path, &patience, &ops, &session));
+	CHECK(!context_open(ops, session, NULL, &ctx));
+	CHECK(!uroce_channel_create(ctx, &channel));
+	CHECK(!pthread_create(&thread, NULL, wait_for_completion, channel));
+	usleep(20000);
+	CHECK(!kill(pid, SIGSTOP));
+	CHECK(uroce_query_device(ctx, &attr) == -ENODEV);
+	CHECK(!pthread_join(thread, &result) && (intptr_t)result == -ENODEV);
+	expect_death(ctx);
+	kill_daemon(pid);
+	remove_folder(path);
 }
 
 static void test_device_fatal(void **state)
 {
 	assert_int_equal(side_child(stop_in_order, NULL), 0);
 	assert_int_equal(side_child(be_killed, NULL), 0);
+	assert_int_equal(side_child(hang, NULL), 0);
 }
 
 int main(void)
