@@ -168,6 +168,26 @@ static void test_client_sums(void **state)
 	core_free(core);
 }
 
+/* What went is counted once, wherever in a piece the client is begun. */
+static void test_begun_anywhere(void **state)
+{
+	struct raw_client c, other;
+	struct raw_qp q[2];
+	struct core *core = raw_core_new(0, 1, 0);
+	unsigned parts;
+	raw_open(&c, core, &clock_ns);
+	make_qps(&c, q, 2);
+	inside(&c, &q[1])->counter[QP_NAKS_SENT] = 1000;
+	assert_int_equal(raw_ask_handle(&c, ABI_DESTROY_QP, q[1].handle), 0);
+	inside(&c, &q[0])->counter[QP_NAKS_SENT] = 1;
+	for (unsigned i = 0; i < LOOK_OBJECTS + 2; i++) {
+		look_all(core, LOOK_CLIENT);
+		assert_int_equal(sum_parts(core_client_id(c.k), QP_NAKS_SENT, &parts), 1001);
+		raw_open(&other, core, &clock_ns);
+	}
+	core_free(core);
+}
+
 /* A piece looks at so many empty places at most, too. */
 static void test_empty_places(void **state)
 {
@@ -235,7 +255,7 @@ static void test_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_once), cmocka_unit_test(test_going_meanwhile), cmocka_unit_test(test_client_sums), cmocka_unit_test(test_empty_places),
+		cmocka_unit_test(test_each_once), cmocka_unit_test(test_going_meanwhile), cmocka_unit_test(test_client_sums), cmocka_unit_test(test_begun_anywhere), cmocka_unit_test(test_empty_places),
 		cmocka_unit_test(test_hostile_indices), cmocka_unit_test(test_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
