@@ -445,25 +445,29 @@ static void test_telemetry(void **state)
 	assert_int_equal(side_child(show, NULL), 0);
 }
 
+struct asking {
+	struct telemetry telemetry;
+	_Atomic bool is_over;
+};
+
 static void *keep_asking(void *arg)
 {
 	static const char *const commands[] = { "/uroce/list", "/uroce/port", "/uroce/qps", "/uroce/clients", "/uroce/drops,1", "/uroce/port,1" };
-	struct telemetry *t = arg;
-	for (unsigned i = 0; t->folder[0]; i++)
-		json_decref(ask(t, commands[i % (sizeof(commands) / sizeof(commands[0]))]));
+	struct asking *a = arg;
+	for (unsigned i = 0; !a->is_over; i++)
+		json_decref(ask(&a->telemetry, commands[i % (sizeof(commands) / sizeof(commands[0]))]));
 	return NULL;
 }
 
 /* Engines begin and end while somebody asks all the time. */
 static void begin_and_end(void *arg)
 {
-	struct telemetry t, asking;
+	struct asking asking = { 0 };
 	struct side a, b;
 	pthread_t thread;
-	telemetry_prepare(&t);
+	telemetry_prepare(&asking.telemetry);
 	side_open(&a, "embedded:" SIDE0 ",telemetry=on");
-	telemetry_open(&t);
-	asking = t;
+	telemetry_open(&asking.telemetry);
 	CHECK(!pthread_create(&thread, NULL, keep_asking, &asking));
 	for (unsigned i = 0; i < 10; i++) {
 		side_open(&b, i % 2 ? "inline:" SIDE1 ",telemetry=on" : "embedded:" SIDE1 ",telemetry=on");
@@ -473,10 +477,10 @@ static void begin_and_end(void *arg)
 		side_close(&a);
 		side_open(&a, "embedded:" SIDE0 ",telemetry=on");
 	}
-	asking.folder[0] = 0;
+	asking.is_over = true;
 	pthread_join(thread, NULL);
 	side_close(&a);
-	telemetry_close(&t);
+	telemetry_close(&asking.telemetry);
 }
 
 static void test_telemetry_while_engines_end(void **state)
