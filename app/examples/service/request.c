@@ -14,10 +14,10 @@ void receive_give_back(struct server *s, uint32_t receive)
 
 void request_repost(struct server *s)
 {
-	struct uroce_sge sge[32];
-	struct uroce_recv_wr wr[32];
+	struct uroce_sge sge[BATCH];
+	struct uroce_recv_wr wr[BATCH];
 	while (s->gives_back && !s->is_engine_gone) {
-		unsigned n = s->gives_back < 32 ? s->gives_back : 32;
+		unsigned n = s->gives_back < BATCH ? s->gives_back : BATCH;
 		for (unsigned i = 0; i < n; i++) {
 			uint32_t receive = s->give_back[s->gives_back - 1 - i];
 			sge[i] = (struct uroce_sge){ (uintptr_t)&s->receives[receive], sizeof(struct kv_message), uroce_mr_lkey(s->mr) };

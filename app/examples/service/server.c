@@ -19,7 +19,6 @@
 
 #include "server.h"
 
-#define BATCH 32
 #define LOOK_EVERY 256u        /* rounds between two looks at sockets and events while there is work */
 #define SPIN_NS UINT64_C(50000) /* how long nothing may come before it sleeps */
 #define FINISH_NS UINT64_C(500000000) /* at the end: for answers to arrive */

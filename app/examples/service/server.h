@@ -15,7 +15,8 @@
 #define CONNECTIONS 64u
 #define REPLIES KV_DEPTH                   /* answers of a connection under way; further requests wait for one to be acknowledged */
 #define ALL_REPLIES ((1u << REPLIES) - 1)
-#define RECEIVES (CONNECTIONS * KV_DEPTH)  /* in the SRQ: as many as all clients together may send at once */
+#define BATCH 32u                           /* completions of one poll */
+#define RECEIVES (CONNECTIONS * KV_DEPTH + BATCH) /* in the SRQ: as many as all clients together may send at once, and those of a batch that was answered and is not posted again yet */
 #define COMPLETIONS (RECEIVES + CONNECTIONS * REPLIES) /* all that can be there unpolled, so that the CQ cannot overrun */
 
 struct connection {
