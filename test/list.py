@@ -50,12 +50,16 @@ def tests_in(folder, file):
 
 
 def scripts_in(folder):
-    """Names of tests in meson.build that are one program."""
+    """Names of tests in meson.build that are one program, those of a foreach over a list of words too."""
     path = os.path.join(folder, 'meson.build')
     if not os.path.exists(path):
         return []
     with open(path, encoding='utf-8') as f:
-        return re.findall(r"(?<![\w.])test\('([\w-]+)',\s*(?:find_program|system_python)", f.read())
+        text = f.read()
+    names = re.findall(r"(?<![\w.])test\('([\w-]+)',\s*(?:find_program|system_python)", text)
+    for variable, words, begins in re.findall(r"foreach (\w+) : \[([^\]]*)\]\n\s*test\((?:'([\w-]*)' \+ )?\1,\s*system_python", text):
+        names += [begins + word for word in re.findall(r"'([\w-]+)'", words)]
+    return names
 
 
 def collect(root):

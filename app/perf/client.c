@@ -171,16 +171,25 @@ static unsigned count_trials(const struct options *o)
 	return rows * (unsigned)__builtin_popcount(o->tests);
 }
 
+/* The path MTU that connections come to: what was asked for and both ends carry. */
+static uint32_t settle_mtu(const struct client *c, int peer_mtu)
+{
+	uint32_t mtu = c->end.device.active_mtu, asked = c->role->options->mtu;
+	if (peer_mtu > 0 && (uint32_t)peer_mtu < mtu)
+		mtu = (uint32_t)peer_mtu;
+	return asked && asked < mtu ? asked : mtu;
+}
+
 static void run_all(struct client *c, json_t *peer)
 {
 	const struct options *o = c->role->options;
-	int spinning = 0;
+	int spinning = 0, mtu = 0;
 	const char *cores = "any";
 	static const char *const modes[3] = { "embedded", "inline", "served" };
-	json_unpack(peer, "{s?s, s?i}", "cores", &cores, "spinning", &spinning);
+	json_unpack(peer, "{s?s, s?i, s?i}", "cores", &cores, "spinning", &spinning, "mtu", &mtu);
 	c->report = (struct report){ .json = o->json, .has_progress = o->is_progress, .is_only_verify = o->tests == 1u << TEST_VERIFY,
 		.mode = o->is_tcp ? "tcp" : modes[c->end.device.mode % 3], .port = o->is_tcp ? "kernel" : c->end.device.name, .cores = { c->role->cores, cores },
-		.spinning = c->role->spinning + (unsigned)spinning, .mtu = o->mtu && o->mtu < c->end.device.active_mtu ? o->mtu : c->end.device.active_mtu, .options = o };
+		.spinning = c->role->spinning + (unsigned)spinning, .mtu = settle_mtu(c, mtu), .options = o };
 	c->of = count_trials(o);
 	report_start(&c->report);
 	if (o->is_tcp)
@@ -205,7 +214,7 @@ int client_run(struct role *role)
 		if (role->device)
 			role->exchange.pump = end_pump;
 		role->exchange.arg = &c->end;
-		peer = role_meet(role, &c->end.is_crowded);
+		peer = role_meet(role, &c->end);
 	}
 	if (peer) {
 		c->has_failed = false;

@@ -23,8 +23,9 @@ int server_run(struct role *role);
 int pingpong_run(struct role *role);
 #define PINGPONG_PORT "18515"
 
-/* Both: says who we are, hears who the peer is (to be released by the caller). *is_crowded: more threads spin on this machine than there are CPUs, and each should give way. NULL: the
+struct end;
+/* Both: says who we are, hears who the peer is (to be released by the caller). end->is_crowded: more threads spin on this machine than there are CPUs, and each should give way. NULL: the
  * peer does not fit, said on standard error. */
-json_t *role_meet(struct role *role, bool *is_crowded);
+json_t *role_meet(struct role *role, struct end *end);
 
 #endif

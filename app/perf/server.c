@@ -20,14 +20,15 @@ int end_ready(struct end *e)
 	return exchange_send(e->exchange, json_pack("{s:b}", "ready", 1)) ? end_fail(e, "the peer is gone") : 0;
 }
 
-json_t *role_meet(struct role *role, bool *is_crowded)
+json_t *role_meet(struct role *role, struct end *end)
 {
 	bool is_tcp = !role->device;
 	int version = 0, peer_is_tcp = 0, spinning = 0;
 	const char *machine;
 	char here[64];
 	machine_read(here);
-	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s}", "uroce_perf", VERSION, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here);
+	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s, s:i}", "uroce_perf", VERSION, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here,
+		"mtu", (int)end->device.active_mtu);
 	json_t *peer = exchange_send(&role->exchange, ours) ? NULL : exchange_read(&role->exchange);
 	const char *wrong = NULL;
 	if (!peer)
@@ -37,7 +38,7 @@ json_t *role_meet(struct role *role, bool *is_crowded)
 	else if (peer_is_tcp != is_tcp)
 		wrong = is_tcp ? "the peer was started without --tcp: expected both with or both without" : "the peer was started with --tcp: expected both with or both without";
 	if (!wrong) {
-		*is_crowded = role->spinning + (strcmp(machine, here) ? 0u : (unsigned)spinning) > role->cpus;
+		end->is_crowded = role->spinning + (strcmp(machine, here) ? 0u : (unsigned)spinning) > role->cpus;
 		return peer;
 	}
 	fprintf(stderr, "uroce-perf: %s\n", wrong);
@@ -102,7 +103,7 @@ int server_run(struct role *role)
 		if (role->device)
 			role->exchange.pump = end_pump;
 		role->exchange.arg = &e;
-		peer = role_meet(role, &e.is_crowded);
+		peer = role_meet(role, &e);
 	}
 	while (peer && !is_bye && (message = exchange_read(&role->exchange))) {
 		is_bye = json_object_get(message, "bye") != NULL;

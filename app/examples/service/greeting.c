@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "protocol.h"
+
+#define CONNECT_TRIES 50 /* of 100 ms */
 
 static const char magic[8] = { 'u', 'r', 'o', 'c', 'e', 'k', 'v', '1' };
 
@@ -82,20 +85,32 @@ int greeting_listen(const char *at)
 	return fd;
 }
 
+/* One try. */
+static int dial(const struct addrinfo *to)
+{
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+	if (fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen))
+		return fd;
+	err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 int greeting_connect(const char *to)
 {
 	struct addrinfo *list = resolve(to, false);
 	if (!list)
 		return -1;
-	int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen)) {
-		fprintf(stderr, "nobody answers at %s: %s (expected: kv-server there)\n", to, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
+	int fd = dial(list);
+	for (int i = 0; fd == -ECONNREFUSED && i < CONNECT_TRIES; i++) { /* it may be about to start */
+		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+		fd = dial(list);
 	}
 	freeaddrinfo(list);
-	return fd;
+	if (fd < 0)
+		fprintf(stderr, "nobody answers at %s: %s (expected: kv-server there)\n", to, strerror(-fd));
+	return fd < 0 ? -1 : fd;
 }
 
 bool greeting_exchange(int fd, const struct greeting *ours, struct greeting *theirs)
