@@ -71,12 +71,23 @@ static void put_driver_counters(const struct port *p, struct report_rows *r)
 	report_put_number(r, "tx_errors", s.oerrors);
 }
 
+/* Each counter of a port, the sum over n cores. */
+static void put_counters(struct report_rows *r, const struct engine_look *looks, unsigned n)
+{
+	const char *name, *text;
+	for (unsigned i = 0; counter_describe(i, &name, &text); i++) {
+		uint64_t sum = 0;
+		for (unsigned k = 0; k < n; k++)
+			sum += counter_value(i, &looks[k]);
+		report_put_number(r, name, sum);
+	}
+}
+
 static void report_port(struct engine *e, struct report_rows *r)
 {
 	const struct port *p = engine_port(e);
 	unsigned n = engine_cores(e);
 	struct engine_look *looks = look_at_all(e, r);
-	const char *name, *text;
 	if (!looks)
 		return;
 	report_row_begin(r);
@@ -87,12 +98,7 @@ static void report_port(struct engine *e, struct report_rows *r)
 	report_put_number(r, "tx_dropped", sum_loops(looks, n, offsetof(struct engine_stats, tx_dropped)));
 	report_put_number(r, "rx_unusable", sum_loops(looks, n, offsetof(struct engine_stats, rx_unusable)));
 	report_put_number(r, "handed_over_dropped", sum_loops(looks, n, offsetof(struct engine_stats, handed_over_dropped)));
-	for (unsigned i = 0; counter_describe(i, &name, &text); i++) {
-		uint64_t sum = 0;
-		for (unsigned k = 0; k < n; k++)
-			sum += counter_value(i, &looks[k]);
-		report_put_number(r, name, sum);
-	}
+	put_counters(r, looks, n);
 	free(looks);
 }
 
@@ -204,6 +210,7 @@ static void report_cores(struct engine *e, struct report_rows *r)
 		report_put_number(r, "busy_percent", loop->rounds ? (loop->rounds - loop->idle_rounds) * 100 / loop->rounds : 0);
 		report_put_number(r, "mbufs_available", rte_mempool_avail_count(pool));
 		report_put_number(r, "mbufs_in_use", rte_mempool_in_use_count(pool));
+		put_counters(r, &looks[i], 1); /* some are in both tables, and are the same */
 	}
 	free(looks);
 }

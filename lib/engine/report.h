@@ -12,7 +12,8 @@
  *   cq      id, client, core, entries, used, overrun, armed (no, solicited, any), channel, qps
  *   mr      key (the upper 24 bits of lkey and rkey, which name it; the lower 8 are nobody's business; 0: a window that is bound to nothing), client, core, kind (pool, direct, fast, mw1, mw2), iova, length, access, pd, bound (windows that are bound to it)
  *   drops   name, text, count, core0, core1, ... ; a row for each reason
- *   cores   core, the numbers of core_table.h, busy_percent of the rounds since the start, mbufs_available and mbufs_in_use of the pool that all cores share
+ *   cores   core, the numbers of core_table.h, busy_percent of the rounds since the start, mbufs_available and mbufs_in_use of the pool that all cores share, then every counter of
+ *           counter_table.h, this core's share of the port's
  *
  * Clients, and what they have, come by their cores, and of a core the last client to come first. */
 #ifndef UROCE_REPORT_H

@@ -120,7 +120,7 @@ static void check_port(struct side *a)
 	engine_look(a->core, &look);
 	CHECK(json_array_size(ports) == 1 && json_array_size(drops) == DROP_COUNT - 1 && json_array_size(cores) == 1);
 	for (unsigned i = 0; counter_describe(i, &name, &sentence); i++)
-		CHECK(number(port, name) == counter_value(i, &look));
+		CHECK(number(port, name) == counter_value(i, &look) && number(core, name) == counter_value(i, &look));
 	for (unsigned d = 1; d < DROP_COUNT; d++) {
 		json_t *row = json_array_get(drops, d - 1);
 		CHECK(!strcmp(text(row, "name"), drop_name((enum drop)d)) && number(row, "count") == look.drops.count[d] && number(row, "core0") == look.drops.count[d]);
