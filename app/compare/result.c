@@ -169,6 +169,18 @@ static json_t *pack_works(const struct host *h)
 	return list;
 }
 
+/* What asks all the time has a CPU at each end for itself, or else other programs run there. */
+static json_t *least_share(const struct result *results, unsigned count)
+{
+	double least = NAN;
+	for (const struct result *r = results; r < results + count; r++) {
+		double share = (r->timed.ends[0].cpu_s + r->timed.ends[1].cpu_s) / 2 / r->timed.seconds;
+		if (r->transport->is_spinning && !r->error[0] && !(share >= least))
+			least = share < 1 ? share : 1;
+	}
+	return number(least);
+}
+
 json_t *result_document(const struct host *h, const struct result *results, unsigned count)
 {
 	char when[32] = "";
@@ -179,7 +191,8 @@ json_t *result_document(const struct host *h, const struct result *results, unsi
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
 	for (unsigned i = 0; i < count; i++)
 		json_array_append_new(rows, pack_result(&results[i]));
-	return json_pack("{s:s, s:i, s:s, s:b, s:[o, o], s:f, s:b, s:o, s:o, s:o, s:o}", "program", "uroce-compare", "version", 1, "when", when, "one_machine", !strcmp(h->self.machine, h->peer.machine),
-		"hosts", pack_about(&h->self), pack_about(&h->peer), "seconds", h->options->seconds, "counted", h->self.can_trace && h->peer.can_trace, "transports", pack_transports(h), "works", pack_works(h),
+	return json_pack("{s:s, s:i, s:s, s:b, s:[o, o], s:f, s:b, s:o, s:o, s:o, s:o, s:o}", "program", "uroce-compare", "version", 1, "when", when, "one_machine", !strcmp(h->self.machine, h->peer.machine),
+		"hosts", pack_about(&h->self), pack_about(&h->peer), "seconds", h->options->seconds, "counted", h->self.can_trace && h->peer.can_trace, "least_cpu_share",
+		least_share(results, count), "transports", pack_transports(h), "works", pack_works(h),
 		"results", rows, "ahead", pack_verdicts(results, count));
 }

@@ -7,6 +7,8 @@
 
 #include "number.h"
 
+#define SHARE_FAIR 0.8
+
 static const char *text_of(json_t *o, const char *key)
 {
 	const char *text = json_string_value(json_object_get(o, key));
@@ -126,6 +128,14 @@ static void print_notes(json_t *document)
 	json_decref(said);
 }
 
+/* Figures of what asks all the time are worth little where it gets no CPU to do so. */
+static void print_share(json_t *document)
+{
+	json_t *share = json_object_get(document, "least_cpu_share");
+	if (json_is_number(share) && json_number_value(share) < SHARE_FAIR)
+		printf("warning: what asks all the time had %.0f %% of a CPU at worst: other programs run on these CPUs, and its figures are worth little\n", 100 * json_number_value(share));
+}
+
 void table_print(json_t *document)
 {
 	static const char *const by[] = { "latency", "throughput", "CPU time" };
@@ -134,9 +144,11 @@ void table_print(json_t *document)
 	print_hosts(document);
 	json_array_foreach(works, i, work)
 		print_work(document, work);
-	printf("\nwho is ahead, at which sizes, by how many times (uroce beside the best over sockets)\n");
+	if (json_array_size(json_object_get(document, "ahead")))
+		printf("\nwho is ahead, at which sizes, by how many times (uroce beside the best over sockets)\n");
 	for (unsigned b = 0; b < sizeof(by) / sizeof(by[0]); b++)
 		for (int is_uroce = 1; is_uroce >= 0; is_uroce--)
 			print_ahead(document, by[b], is_uroce);
 	print_notes(document);
+	print_share(document);
 }
