@@ -112,16 +112,17 @@ refuses() {
 end0=net_ring,link=perf,side=0,ip=10.0.0.1/24
 end1=net_ring,link=perf,side=1,ip=10.0.0.2/24
 
-check "every operation, inline" inline $every --verify --seconds 0.05
-check "every operation, embedded" embedded $every --verify --seconds 0.05 --device "embedded:$end0" --device "embedded:$end1"
-check "every operation over a link that loses" inline $every --verify --seconds 0.05 --sizes 8,4K,64K --fault drop:1%
-check "embedded over a link that loses" embedded $every --verify --seconds 0.05 --sizes 8,4K,64K --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
+# Time goes into memory as well as into messages: few of the largest are enough.
+check "every operation, inline" inline $every --verify --iters 32 --depth 32
+check "every operation, embedded" embedded $every --verify --iters 64 --sizes 8,4K,256K --device "embedded:$end0" --device "embedded:$end1"
+check "every operation over a link that loses" inline $every --verify --iters 128 --sizes 8,4K,64K --fault drop:1%
+check "embedded over a link that loses" embedded $every --verify --iters 128 --sizes 8,4K,64K --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
 check "sizes at the edges of packets" inline $every --verify --iters 20 --sizes 0,1,7,1023,4095,4096,4097,65536
-check "64 MiB" inline send,write,read --verify --iters 2 --sizes 64M --op send,write,read
-check "sixteen QPs" inline send,write,read,fadd --verify --seconds 0.05 --qps 16 --op send,write,read,fadd
-check "more QPs and bytes than there is memory for" inline write --verify --iters 1 --qps 64 --sizes 16M --op write --test rate,latency
+check "64 MiB" inline send,write,read --verify --test rate --iters 2 --sizes 64M --op send,write,read
+check "sixteen QPs" inline send,write,read,fadd --verify --iters 64 --qps 16 --sizes 8,4K,64K --op send,write,read,fadd
+check "more QPs and bytes than there is memory for" inline write --verify --iters 1 --qps 64 --sizes 16M --op write --test rate
 check "one message at a time" inline send,write --verify --iters 100 --depth 1 --batch 1 --op send,write
-check "IPv6 addresses" inline send,read --verify --seconds 0.05 --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
+check "IPv6 addresses" inline send,read --verify --iters 64 --sizes 8,64K --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
 	--device inline:net_ring,link=v6,side=1,ip=fd00::2/64
 check "unreliable connections, edges of packets, none lost" inline $of_uc --service uc --verify --test rate --iters 256 --sizes 0,1,8,1023,4095,4096,4097,65536
 lost 0
@@ -129,15 +130,17 @@ report $? "and none is said to be lost"
 check "datagrams up to the path MTU, none lost" inline $of_ud --service ud --verify --test rate --iters 1024 --sizes 0,1,8,64,1023,4096
 lost 0
 report $? "and none is said to be lost"
-check "unreliable connections over a link that loses, repeats and reorders" inline $of_uc --service uc --verify --iters 400 --sizes 8,20000 --fault drop:1%/dup:1%/reorder:1%/seed:3
+check "unreliable connections over a link that loses, repeats and reorders" inline $of_uc --service uc --verify --test rate --iters 400 --sizes 8,20000 --fault drop:1%/dup:1%/reorder:1%/seed:3
 lost 10
 report $? "and how many were lost is told"
+# each one that is lost is waited for
+check "one at a time over that link" inline $of_uc --service uc --verify --iters 100 --sizes 8 --fault drop:1%/dup:1%/reorder:1%/seed:3
 check "datagrams over a link that loses, repeats and reorders" inline $of_ud --service ud --verify --iters 400 --sizes 0,64 --fault drop:1%/dup:1%/reorder:1%/seed:3
 lost 10
 report $? "and how many were lost is told"
-check "one SRQ for sixteen QPs" inline $every --srq --qps 16 --verify --seconds 0.05 --sizes 8,4K,64K
-check "one SRQ over a link that loses" inline send,write-imm --srq --qps 16 --verify --seconds 0.05 --sizes 8,4K,64K --op send,write-imm --fault drop:1%
-check "one SRQ, unreliable connections" inline $of_uc --service uc --srq --qps 16 --depth 32 --verify --iters 200 --sizes 0,8,9000 --fault drop:1%/seed:4
+check "one SRQ for sixteen QPs" inline $every --srq --qps 16 --verify --iters 64 --sizes 8,4K,64K
+check "one SRQ over a link that loses" inline send,write-imm --srq --qps 16 --verify --iters 64 --sizes 8,4K,64K --op send,write-imm --fault drop:1%
+check "one SRQ, unreliable connections" inline $of_uc --service uc --srq --qps 16 --depth 32 --verify --test rate --iters 200 --sizes 0,8,9000 --fault drop:1%/seed:4
 check "one SRQ, datagrams, embedded" embedded $of_ud --service ud --srq --qps 16 --depth 32 --verify --iters 200 --sizes 8,1K --device "embedded:$end0" --device "embedded:$end1"
 check "datagrams over IPv6" inline send --service ud --verify --iters 200 --op send --device inline:net_ring,link=v6d,side=0,ip=fd00::1/64 --device inline:net_ring,link=v6d,side=1,ip=fd00::2/64
 rc=0
@@ -256,10 +259,10 @@ mismatch() {
 two="two processes over veth"
 if make_hosts >/dev/null 2>&1; then
 	port=net_af_packet0,iface=v0
-	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --seconds 0.05
-	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --seconds 0.05
+	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --iters 32 --depth 32 --sizes 8,4K,256K
+	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --iters 64 --sizes 8,4K,64K
 	pair "$two, kernel TCP" tcp tcp --tcp -- --tcp --verify --seconds 0.05
-	pair "$two, unreliable connections" inline $of_uc --device "inline:$port" -- --device "inline:$port" --service uc --verify --iters 200
+	pair "$two, unreliable connections" inline $of_uc --device "inline:$port" -- --device "inline:$port" --service uc --verify --iters 200 --sizes 8,64K
 	pair "$two, datagrams into an SRQ" inline $of_ud --device "inline:$port" -- --device "inline:$port" --service ud --srq --qps 4 --verify --iters 200
 	pingpong "$two, ping-pong" "row['service'] == 'rc' and row['size'] == 4096" --device "inline:$port"
 	pingpong "$two, ping-pong, losing" "row['size'] == 4096" --device "embedded:$port" --fault drop:1%
