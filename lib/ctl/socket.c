@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
 #define FDS_MAX 16 /* room for more than one, so that those too many can be closed; what is beyond the kernel closes itself (MSG_CTRUNC) */
 
 static const char *const refusal_names[CTL_REFUSAL_COUNT] = {
@@ -108,6 +111,12 @@ int ctl_recv(int socket, bool is_daemon, struct ctl_message *m, int *fd, enum ct
 		close(*fd);
 	*fd = -1;
 	return -EPROTO;
+}
+
+void ctl_allow_fds(int socket, bool are_allowed)
+{
+	int value = are_allowed;
+	setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof(value)); /* ENOPROTOOPT: an older kernel */
 }
 
 int ctl_peer_of(int socket, struct ctl_peer *peer)

@@ -33,6 +33,9 @@ const char *ctl_refusal_name(enum ctl_refusal r);
  * -EPROTO with *why: not a message, everything that came with it is closed; another negative errno of recvmsg. */
 int ctl_recv(int socket, bool is_daemon, struct ctl_message *m, int *fd, enum ctl_refusal *why);
 
+/* Whether the other side may pass descriptors; of a socket that listens, those who connect. What one was given has to be closed, and that can take as long as the giver likes (SO_LINGER, a file system of its own). Where it may not, its send fails with EPERM; before Linux 6.16 it always may. */
+void ctl_allow_fds(int socket, bool are_allowed);
+
 /* Credentials as they were when the peer connected (SO_PEERCRED). 0 or a negative errno. */
 int ctl_peer_of(int socket, struct ctl_peer *peer);
 

@@ -160,6 +160,7 @@ static void admit(struct server *s, int socket)
 		turn_away(s, socket, SERVER_REFUSED_LIMIT, CTL_BYE_LIMIT, "%s", text);
 		return;
 	}
+	ctl_allow_fds(socket, connection_may_operate(&peer)); /* only an operator has something to pass */
 	int pidfd = open_pidfd(socket, peer.pid);
 	if (pidfd == -ESRCH || pidfd == -EINVAL) { /* it came and went */
 		server_note(s, SERVER_ENDED_DEATH, LOG_INFO, "client pid %ld: had ended before it was let in", (long)peer.pid);

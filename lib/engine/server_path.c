@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "socket.h"
+
 #define BACKLOG 128
 
 /* The daemon that locked the file before may have removed it since, and a third one made a new one: then ours is not the one at the path. */
@@ -54,6 +56,7 @@ static int listen_at(struct server_path *p, mode_t mode, gid_t group)
 	p->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (p->listen_fd < 0)
 		return -errno;
+	ctl_allow_fds(p->listen_fd, false);
 	/* what bind gives the file, without the detour over this process's umask */
 	if (fchmod(p->listen_fd, 0) || bind(p->listen_fd, (const struct sockaddr *)&p->address, sizeof(p->address))) {
 		int err = -errno;
