@@ -3,6 +3,7 @@
 """The pages of doc/man say what there is: every call and program has one, synopses are the header's, errors, options, keys, settings and variables are all named, examples compile and run (doc/man/README.md). Writes TAP.
 test_man.py ROOT LIBUROCE COMPILER... -- PROGRAM..."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -110,6 +111,12 @@ def header_calls():
     return calls
 
 
+def installed_programs():
+    """By meson's record of the build that liburoce is of."""
+    with open(os.path.join(os.path.dirname(library), '..', 'meson-info', 'intro-installed.json'), encoding='utf-8') as f:
+        return {os.path.basename(to) for to in json.load(f).values() if os.path.basename(os.path.dirname(to)) in ('bin', 'sbin')}
+
+
 def help_of(program):
     return subprocess.run([programs[program], *(['--'] if program == 'testroce' else []), '--help'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=PATIENCE, check=False).stdout
 
@@ -136,7 +143,8 @@ def check_calls(pages):
 
 def check_programs(pages):
     by_name = {p.name: p for p in pages if p.section in '18'}
-    tell('every program has a page', differ('program', set(programs), set(by_name), 'the build', 'doc/man'))
+    tell('every program has a page', differ('program', installed_programs(), set(by_name), 'what is installed', 'doc/man'))
+    tell('every program is looked at', differ('program', installed_programs(), set(programs), 'what is installed', 'the arguments of this test'))
     for name in sorted(set(programs) & set(by_name)):
         there = set(re.findall(r'^ +(?:-\w, )?(--[a-z][a-z-]*)', help_of(name), re.M))
         tell(f'{name}: options', differ('option', there, by_name[name].options(), '--help', 'the page') if there else ['--help lists none'])
