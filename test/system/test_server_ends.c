@@ -246,12 +246,37 @@ static void test_kill_at_random(void **state)
 	RUN(kill_at_random);
 }
 
+/* Who has only connected has nothing, so nothing but the end itself wakes the loop: the daemon must not wait for more. */
+static void stop_with_mute_ones(void *arg)
+{
+	struct daemon d;
+	struct raw r[3];
+	daemon_prepare(&d);
+	daemon_run(&d);
+	for (unsigned i = 0; i < 3; i++)
+		raw_connect(&r[i], d.path);
+	daemon_await(&d, SERVER_ACCEPTED, 3);
+	double start = now_ms();
+	daemon_close(&d);
+	CHECK(now_ms() - start < 20000);
+	for (unsigned i = 0; i < 3; i++) {
+		raw_expect_bye(&r[i], CTL_BYE_SHUTDOWN, "the test is over");
+		raw_close(&r[i]);
+	}
+}
+
+static void test_stop_with_mute_ones(void **state)
+{
+	RUN(stop_with_mute_ones);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_end_holds_nobody_up),
 		cmocka_unit_test(test_kill_at_random),
+		cmocka_unit_test(test_stop_with_mute_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
