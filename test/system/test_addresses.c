@@ -76,6 +76,39 @@ static void test_who_uses_a_removed_address_goes_on(void **state)
 	assert_int_equal(side_child(use_removed, NULL), 0);
 }
 
+/* A connection outlives the addresses that it was made with, on both sides, until it is destroyed. */
+static void write_from_removed(void *arg)
+{
+	static struct side a, b;
+	const uint32_t bytes = 256u << 10;
+	side_open(&a, SIDE0);
+	side_open(&b, SIDE1);
+	struct side_card of_a = side_card(&a), of_b = side_card(&b);
+	side_connect(&a, &of_b, 1024);
+	side_connect(&b, &of_a, 1024);
+	for (uint32_t round = 1; round < 4; round++) {
+		side_fill(&a, 0, bytes, round);
+		side_post_write(&a, round, 0, bytes, &of_b, 0);
+		side_wait(&a, &b, round);
+		side_check(&b, 0, bytes, round);
+		side_fill(&b, 0, bytes, 10 + round);
+		side_post_write(&b, round, 0, bytes, &of_a, 0);
+		side_wait(&b, &a, round);
+		side_check(&a, 0, bytes, 10 + round);
+		if (round == 1)
+			CHECK(!engine_gid_remove(a.engine, 0));
+		else if (round == 2)
+			CHECK(!engine_gid_remove(b.engine, 0));
+	}
+	side_close(&a);
+	side_close(&b);
+}
+
+static void test_a_connection_outlives_its_addresses(void **state)
+{
+	assert_int_equal(side_child(write_from_removed, NULL), 0);
+}
+
 /* One core holds a removed address, the other does not: what is added gets one slot that is free on both, and comes back to its own. */
 static void change_two_cores(void *arg)
 {
@@ -121,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_uses_a_removed_address_goes_on),
+		cmocka_unit_test(test_a_connection_outlives_its_addresses),
 		cmocka_unit_test(test_all_cores_have_the_same_table),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
