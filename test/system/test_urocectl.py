@@ -90,8 +90,8 @@ def every_noun_as_table_and_as_json():
         assert {q['peer_qpn'] for q in qps} == {q['qpn'] for q in qps}
         for q in qps:
             assert re.search(r'^0x%06x +%d ' % (q['qpn'], q['client']), ctl(d, 'show', 'qp', 'qpn=0x%x' % q['qpn']), re.M)
-        later = {q['qpn']: q for q in rows(d, 'qp')}
-        assert any(later[q['qpn']]['completed_requests'] > q['completed_requests'] and later[q['qpn']]['tx_bytes'] > q['tx_bytes'] for q in qps), (qps, later)
+        before = {q['qpn']: q for q in qps}
+        until(lambda: any(q['completed_requests'] > before[q['qpn']]['completed_requests'] and q['tx_bytes'] > before[q['qpn']]['tx_bytes'] for q in rows(d, 'qp')), 10, 'counters that grow')
         assert rows(d, 'gid')[0]['gid'] == '10.0.0.1' and rows(d, 'device')[0]['cores'] == 1 and rows(d, "port")[0]["state"] == "down"  # a ring that leads nowhere
         assert sum(r['qps'] for r in rows(d, 'cores')) == 4
         end(p)
