@@ -141,7 +141,6 @@ void core_run(struct core *c, uint64_t now_ns)
 	if (!TAILQ_EMPTY(&c->late))
 		channel_retry_late(c);
 	wheel_run(c->env.wheel, now_ns);
-	doorbell_scan(c);
 	if (!TAILQ_EMPTY(&c->overruns))
 		event_handle_overruns(c);
 	if (c->env.dirty)

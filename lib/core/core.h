@@ -4,9 +4,9 @@
  *
  *     for (;;) {
  *         now = clock();
+ *         n = core_tx(core, now, empty frames, room);   doorbells, WQEs; send the first n
  *         core_rx(core, now, frames that came, n);
- *         core_run(core, now);                          timers, doorbells, WQEs
- *         n = core_tx(core, now, empty frames, room);   send the first n
+ *         core_run(core, now);                          packets to ourselves, timers
  *         sleep until core_next(core) if nothing happened
  *     }
  */
@@ -99,9 +99,9 @@ struct addr *core_addr(struct core *c);
 /* ---- data path ---- */
 /* Takes n frames, in order; the buffers are the caller's again afterwards. */
 void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, unsigned n);
-/* Packets to ourselves, timers, doorbells, new WQEs. */
+/* Packets to ourselves, timers. Behind core_rx: no timer must fire for want of a packet that has come. */
 void core_run(struct core *c, uint64_t now_ns);
-/* Fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
+/* Looks at the doorbells and fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n);
 /* When core_run has to be called at the latest: now_ns or less when there is work at once, WHEEL_NEVER when only a packet or a doorbell can bring some. */
 uint64_t core_next(const struct core *c);

@@ -264,6 +264,7 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 {
 	struct outlet o = { .frames = frames, .n = n };
 	c->env.now_ns = now_ns;
+	doorbell_scan(c);
 	if (addr_has_tx(c->env.addr))
 		send_address_packets(c, &o);
 	if (!circle_is_empty(&c->env.groups))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop (DESIGN section 9): stamp the clock once, serve control, run the core, send a burst, receive a burst. Owns the frames between core, port and the other cores, and the statistics; decides nothing
+/* The loop (DESIGN section 9): stamp the clock once, serve control, send a burst, receive a burst, run the timers. Owns the frames between core, port and the other cores, and the statistics; decides nothing
  * about the protocol.
  * Invariant: frames leave in the order in which the core built them, and none is dropped: what the port (or the core it is for) did not take goes first in the next round, and the core builds no more until it
  * has gone. Every core takes what it is given in every round, so none waits for ever. Received frames that another core has no room for are lost, as in a queue of the port, and counted. */
@@ -22,6 +22,8 @@
 #define STUCK_NS 1000000000u /* a port that has taken nothing for so long is down */
 #define DOWN_NS 20000000u    /* and one that is known to be down is given so long to come up */
 #define STAMP_AFTER 4u  /* rounds and frames */
+#define AWAY_NS 1000000u
+#define LATE_ROUNDS 64u /* enough for two thousand frames, a full queue of a port */
 #define REFILL_AFTER (POLLER_BURST / 2) /* frames sent: asking the pool costs the same for one mbuf as for many */
 
 static bool has_built(const struct poller *p)
@@ -286,16 +288,24 @@ static void account(struct poller *p, uint64_t now_ns, unsigned work)
 }
 
 /* Reading the clock costs as much as an idle round, so light rounds share one reading: four idle ones, or one with a few frames. The time is then late by a fraction of a microsecond, below the resolution
- * of the timers. */
+ * of the timers.
+ * Who drives this core may have been away (without a CPU, or a program with something else to do), and what came meanwhile came in time: no timer must fire before it has been looked at. So time stands still
+ * until a round finds nothing to do, or for so many rounds. */
 static uint64_t stamp(struct poller *p)
 {
 	if (p->since_stamp < STAMP_AFTER)
 		return p->now_ns;
+	uint64_t now_ns = clock_now(&p->config.clock);
+	if (unlikely(now_ns - p->now_ns > AWAY_NS) && p->late_rounds < LATE_ROUNDS) {
+		p->late_rounds++;
+		return p->now_ns;
+	}
+	p->late_rounds = 0;
 	p->since_stamp = 0;
-	return clock_now(&p->config.clock);
+	return now_ns;
 }
 
-/* Sends before it receives: what a program posts before it drives a round leaves at once, and the acknowledgement of its former WR, which is in the port by then, costs time while the peer has something to do. */
+/* Sends before it receives: what a program posts before it drives a round leaves at once, and the acknowledgement of its former WR, which is in the port by then, costs time while the peer has something to do. The timers come behind what was received. */
 unsigned poller_round(struct poller *p)
 {
 	uint64_t now_ns = stamp(p);
@@ -307,13 +317,15 @@ unsigned poller_round(struct poller *p)
 		p->stats.age_ns = now_ns - p->start_ns;
 		p->config.on_tick(p->config.arg, now_ns);
 	}
-	core_run(p->config.core, now_ns);
 	work += transmit(p, now_ns);
 	work += receive(p, now_ns);
 	if (unlikely(p->config.handover != NULL))
 		work += receive_handed_over(p, now_ns);
+	core_run(p->config.core, now_ns);
 	account(p, now_ns, work);
 	p->since_stamp += 1 + work;
+	if (unlikely(p->late_rounds) && !work && core_next(p->config.core) > now_ns)
+		p->late_rounds = LATE_ROUNDS;
 	return work;
 }
 
