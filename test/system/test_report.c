@@ -72,6 +72,10 @@ static void work(struct side *a, struct side *b)
 		side_post_write(a, i, 0, 10000, &cb, 0);
 	for (uint32_t i = 0; i < 20; i++)
 		side_wait(a, b, i);
+	for (unsigned i = 0; i < 50; i++) { /* whether the port is up is looked at once in a millisecond */
+		side_poll(a, b);
+		usleep(100);
+	}
 }
 
 /* ---- rows ---- */
