@@ -133,23 +133,39 @@ struct addr *core_addr(struct core *c)
 	return c->env.addr;
 }
 
-void core_run(struct core *c, uint64_t now_ns)
+static inline void run(struct core *c, uint64_t now_ns, bool has_timers)
 {
 	c->env.now_ns = now_ns;
 	if (c->loop.head != c->loop.tail)
 		dispatch_loop(c);
 	if (!TAILQ_EMPTY(&c->late))
 		channel_retry_late(c);
-	wheel_run(c->env.wheel, now_ns);
+	if (has_timers)
+		wheel_run(c->env.wheel, now_ns);
 	if (!TAILQ_EMPTY(&c->overruns))
 		event_handle_overruns(c);
 	if (c->env.dirty)
 		event_notify(c);
 }
 
+void core_run(struct core *c, uint64_t now_ns)
+{
+	run(c, now_ns, true);
+}
+
+void core_run_without_timers(struct core *c, uint64_t now_ns)
+{
+	run(c, now_ns, false);
+}
+
+bool core_has_packets(const struct core *c)
+{
+	return !circle_is_empty(&c->env.groups) || c->loop.head != c->loop.tail || addr_has_tx(c->env.addr);
+}
+
 uint64_t core_next(const struct core *c)
 {
-	if (!circle_is_empty(&c->env.groups) || c->loop.head != c->loop.tail || !TAILQ_EMPTY(&c->overruns) || c->env.dirty || c->lingering || addr_has_tx(c->env.addr) || doorbell_is_rung(c))
+	if (core_has_packets(c) || !TAILQ_EMPTY(&c->overruns) || c->env.dirty || c->lingering || doorbell_is_rung(c))
 		return c->env.now_ns;
 	uint64_t at = wheel_next(c->env.wheel);
 	return !TAILQ_EMPTY(&c->late) && c->late_at < at ? c->late_at : at;

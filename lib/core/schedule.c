@@ -260,11 +260,20 @@ static void send_address_packets(struct core *c, struct outlet *o)
 		sent(c, o, CORE_TO_WIRE, NULL, o->frames[o->used].data, len);
 }
 
+bool core_scan(struct core *c)
+{
+	doorbell_scan(c);
+	c->is_scanned = true;
+	return core_has_packets(c);
+}
+
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n)
 {
 	struct outlet o = { .frames = frames, .n = n };
 	c->env.now_ns = now_ns;
-	doorbell_scan(c);
+	if (!c->is_scanned)
+		doorbell_scan(c);
+	c->is_scanned = false;
 	if (addr_has_tx(c->env.addr))
 		send_address_packets(c, &o);
 	if (!circle_is_empty(&c->env.groups))

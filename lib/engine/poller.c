@@ -288,21 +288,27 @@ static void account(struct poller *p, uint64_t now_ns, unsigned work)
 }
 
 /* Reading the clock costs as much as an idle round, so light rounds share one reading: four idle ones, or one with a few frames. The time is then late by a fraction of a microsecond, below the resolution
- * of the timers.
- * Who drives this core may have been away (without a CPU, or a program with something else to do), and what came meanwhile came in time: no timer must fire before it has been looked at. So time stands still
- * until a round finds nothing to do, or for so many rounds. */
+ * of the timers. What is to be sent has its timers from a fresh one: nobody knows how long ago the last round was. */
 static uint64_t stamp(struct poller *p)
 {
-	if (p->since_stamp < STAMP_AFTER)
+	if (!core_scan(p->config.core) && p->since_stamp < STAMP_AFTER)
 		return p->now_ns;
-	uint64_t now_ns = clock_now(&p->config.clock);
-	if (unlikely(now_ns - p->now_ns > AWAY_NS) && p->late_rounds < LATE_ROUNDS) {
-		p->late_rounds++;
-		return p->now_ns;
-	}
-	p->late_rounds = 0;
 	p->since_stamp = 0;
-	return now_ns;
+	return clock_now(&p->config.clock);
+}
+
+/* Who drives this core may have been away (without a CPU, or a program with something else to do). What came meanwhile came in time, so no timer fires before it has been looked at: until a round finds nothing
+ * to do, for so many rounds, or until the next absence. */
+static void run(struct poller *p, uint64_t now_ns, unsigned work)
+{
+	if (unlikely(now_ns - p->now_ns > AWAY_NS))
+		p->late_rounds = p->late_rounds ? 0 : LATE_ROUNDS;
+	if (likely(!p->late_rounds)) {
+		core_run(p->config.core, now_ns);
+		return;
+	}
+	core_run_without_timers(p->config.core, now_ns);
+	p->late_rounds = work || core_has_packets(p->config.core) ? p->late_rounds - 1 : 0;
 }
 
 /* Sends before it receives: what a program posts before it drives a round leaves at once, and the acknowledgement of its former WR, which is in the port by then, costs time while the peer has something to do. The timers come behind what was received. */
@@ -321,11 +327,9 @@ unsigned poller_round(struct poller *p)
 	work += receive(p, now_ns);
 	if (unlikely(p->config.handover != NULL))
 		work += receive_handed_over(p, now_ns);
-	core_run(p->config.core, now_ns);
+	run(p, now_ns, work);
 	account(p, now_ns, work);
 	p->since_stamp += 1 + work;
-	if (unlikely(p->late_rounds) && !work && core_next(p->config.core) > now_ns)
-		p->late_rounds = LATE_ROUNDS;
 	return work;
 }
 

@@ -40,7 +40,7 @@ struct poller {
 	struct poller_config config;
 	uint64_t now_ns, last_work_ns, tick_at_ns, start_ns, taken_ns;
 	unsigned since_stamp; /* rounds and frames since the clock was read */
-	unsigned late_rounds; /* stamped with the time before the driver was away */
+	unsigned late_rounds; /* to come, without timers: the driver was away */
 	bool has_slept;
 	/* Frames being sent: [0, sent) are gone and have no mbuf, [sent, built) wait for room in the port, [built, BURST) are empty mbufs. */
 	unsigned sent, built;

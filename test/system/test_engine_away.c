@@ -116,6 +116,25 @@ static void leave_requester(void *arg)
 	expect_nothing_again(&a, &b);
 }
 
+/* The program has something else to do and then posts: what it posts has its timers from now on. However many rounds there were before. */
+static void post_after_absence(void *arg)
+{
+	static struct end a, b;
+	open_end(&a, "inline:net_ring,link=away,side=0,ip=10.1.0.1/24");
+	open_end(&b, "inline:net_ring,link=away,side=1,ip=10.1.0.2/24");
+	connect_ends(&a, &b);
+	for (unsigned rounds = 0; rounds < 8; rounds++) {
+		post_all(&a, &b, 1);
+		wait_for_all(&a, &b, 1);
+		drive(&a, rounds);
+		usleep(AWAY_US);
+		post_all(&a, &b, 1);
+		drive(&a, 8); /* nothing can have come yet */
+		wait_for_all(&a, &b, 1);
+	}
+	CHECK(count(&a, QP_LOCAL_ACK_TIMEOUT_ERR) == 0); /* an end that is not driven for some microseconds may be probed */
+}
+
 /* Both ends are QPs of one port, and packets between them never leave the engine. */
 static void leave_loopback(void *arg)
 {
@@ -138,6 +157,11 @@ static void test_acknowledgements_wait_in_the_port(void **state)
 	assert_int_equal(side_child(leave_requester, NULL), 0);
 }
 
+static void test_posted_after_an_absence(void **state)
+{
+	assert_int_equal(side_child(post_after_absence, NULL), 0);
+}
+
 static void test_packets_wait_in_the_engine(void **state)
 {
 	assert_int_equal(side_child(leave_loopback, NULL), 0);
@@ -147,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_acknowledgements_wait_in_the_port),
+		cmocka_unit_test(test_posted_after_an_absence),
 		cmocka_unit_test(test_packets_wait_in_the_engine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
