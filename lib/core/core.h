@@ -4,7 +4,8 @@
  *
  *     for (;;) {
  *         now = clock();
- *         n = core_tx(core, now, empty frames, room);   doorbells, WQEs; send the first n
+ *         core_scan(core);                              doorbells
+ *         n = core_tx(core, now, empty frames, room);   WQEs; send the first n
  *         core_rx(core, now, frames that came, n);
  *         core_run(core, now);                          packets to ourselves, timers
  *         sleep until core_next(core) if nothing happened
@@ -103,11 +104,11 @@ void core_rx(struct core *c, uint64_t now_ns, const struct core_frame *frames, u
 void core_run(struct core *c, uint64_t now_ns);
 /* For who has been away: as long as there may be more packets that came meanwhile. */
 void core_run_without_timers(struct core *c, uint64_t now_ns);
-/* Looks at the doorbells and answers whether there is anything to send; then core_tx does not look again. So a driver that reads its clock seldom knows when to. */
+/* Looks at the doorbells. Whether there is anything to send: so a driver that reads its clock seldom knows when to. */
 bool core_scan(struct core *c);
 /* To be sent, or to ourselves. */
 bool core_has_packets(const struct core *c);
-/* Looks at the doorbells and fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
+/* Fills up to n frames (each with room for CORE_FRAME_MAX or the port's max_frame, whichever is less) and returns how many. Fewer than n: nothing more to send now. */
 unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, unsigned n);
 /* When core_run has to be called at the latest: now_ns or less when there is work at once, WHEEL_NEVER when only a packet or a doorbell can bring some. */
 uint64_t core_next(const struct core *c);

@@ -43,7 +43,6 @@ struct core {
 	struct core_client *clients; /* the last to come first, and so by falling id */
 	uint32_t n_clients, n_cqs, n_mws;
 	uint32_t attached;         /* clients there have been */
-	bool is_scanned; /* the doorbells, since the last core_tx */
 	uint32_t warms;
 	struct core_client *warm[WARM_MAX]; /* rang lately */
 	struct core_client *sweep; /* the next one to be looked at in turn; NULL: the first */

@@ -263,7 +263,6 @@ static void send_address_packets(struct core *c, struct outlet *o)
 bool core_scan(struct core *c)
 {
 	doorbell_scan(c);
-	c->is_scanned = true;
 	return core_has_packets(c);
 }
 
@@ -271,9 +270,6 @@ unsigned core_tx(struct core *c, uint64_t now_ns, struct core_frame *frames, uns
 {
 	struct outlet o = { .frames = frames, .n = n };
 	c->env.now_ns = now_ns;
-	if (!c->is_scanned)
-		doorbell_scan(c);
-	c->is_scanned = false;
 	if (addr_has_tx(c->env.addr))
 		send_address_packets(c, &o);
 	if (!circle_is_empty(&c->env.groups))

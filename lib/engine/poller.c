@@ -299,7 +299,7 @@ static uint64_t stamp(struct poller *p)
 
 /* Who drives this core may have been away (without a CPU, or a program with something else to do). What came meanwhile came in time, so no timer fires before it has been looked at: until a round finds nothing
  * to do, for so many rounds, or until the next absence. */
-static void run(struct poller *p, uint64_t now_ns, unsigned work)
+static void run_core(struct poller *p, uint64_t now_ns, unsigned work)
 {
 	if (unlikely(now_ns - p->now_ns > AWAY_NS))
 		p->late_rounds = p->late_rounds ? 0 : LATE_ROUNDS;
@@ -327,7 +327,7 @@ unsigned poller_round(struct poller *p)
 	work += receive(p, now_ns);
 	if (unlikely(p->config.handover != NULL))
 		work += receive_handed_over(p, now_ns);
-	run(p, now_ns, work);
+	run_core(p, now_ns, work);
 	account(p, now_ns, work);
 	p->since_stamp += 1 + work;
 	return work;

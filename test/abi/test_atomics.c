@@ -89,6 +89,7 @@ static void run_core(struct party *p)
 	struct core_frame none;
 	p->now_ns += 1000;
 	core_run(p->core, p->now_ns);
+	core_scan(p->core);
 	core_tx(p->core, p->now_ns, &none, 0);
 }
 

@@ -76,6 +76,7 @@ static void complete(struct world *w, unsigned i, unsigned n)
 	}
 	for (unsigned k = 0; k < 20; k++, w->now_ns += 1000) {
 		core_run(w->core, w->now_ns);
+		core_scan(w->core);
 		core_tx(w->core, w->now_ns, &none, 0);
 	}
 }

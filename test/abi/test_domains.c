@@ -96,6 +96,7 @@ static int await(struct world *w, struct uroce_cq *cq)
 		if (uroce_cq_poll(cq, &wc, 1) == 1)
 			return (int)wc.status;
 		core_run(w->core, w->now_ns);
+		core_scan(w->core);
 		core_tx(w->core, w->now_ns, &none, 0);
 	}
 	return -1;

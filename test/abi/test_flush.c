@@ -44,6 +44,7 @@ static void run_core(struct fixture *x)
 		frames[i] = (struct core_frame){ .data = buffer[i], .room = sizeof(buffer[i]) };
 	x->now_ns += 1000;
 	core_run(x->core, x->now_ns);
+	core_scan(x->core);
 	core_tx(x->core, x->now_ns, frames, FRAMES);
 }
 

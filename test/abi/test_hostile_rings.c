@@ -49,6 +49,7 @@ static void run_core(void)
 {
 	now_ns += 1000;
 	core_run(core, now_ns);
+	core_scan(core);
 	static uint8_t buffer[8][CORE_FRAME_MAX + 128];
 	struct core_frame frames[8];
 	for (unsigned i = 0; i < 8; i++)

@@ -215,6 +215,7 @@ static struct uroce_wc await(struct world *w)
 	for (unsigned i = 0; i < 1000 && uroce_cq_poll(w->cq, &wc, 1) == 0; i++) {
 		now_ns += 1000;
 		core_run(w->core, now_ns);
+		core_scan(w->core);
 		core_tx(w->core, now_ns, &none, 0);
 	}
 	return wc;

@@ -184,6 +184,7 @@ static void step_run(struct world *w)
 	struct core_frame f = { .data = buffer, .room = sizeof(buffer) };
 	w->now += (uint64_t)take(w) * 1000;
 	core_run(w->core, w->now);
+	core_scan(w->core);
 	core_tx(w->core, w->now, &f, 1);
 }
 

@@ -419,6 +419,7 @@ static void pull(struct world *w, unsigned n)
 {
 	struct core_frame f = { .data = w->frame, .room = FRAME_BYTES };
 	core_run(w->core, w->now);
+	core_scan(w->core);
 	while (n-- && core_tx(w->core, w->now, &f, 1))
 		check_frame(w, f.len);
 }

@@ -123,6 +123,7 @@ static void step_run(struct world *w)
 	for (unsigned turns = take(w) % 8 + 1; turns; turns--) {
 		w->now += 1u << take(w) % 24;
 		core_run(w->core, w->now);
+		core_scan(w->core);
 		core_tx(w->core, w->now, f, 4);
 	}
 }

@@ -31,6 +31,7 @@ static struct core_frame frames[32];
 static void run_round(struct set *s)
 {
 	core_run(s->core, s->now);
+	core_scan(s->core);
 	core_tx(s->core, s->now, frames, 32);
 }
 

@@ -186,6 +186,7 @@ void sim_host_turn(struct sim_host *h, uint64_t now_ns)
 	h->now_ns = now_ns;
 	receive(h, now_ns);
 	core_run(h->core, now_ns);
+	core_scan(h->core);
 	transmit(h, now_ns);
 	h->free_at_ns = now_ns + h->config.turn_ns;
 }

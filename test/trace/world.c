@@ -214,6 +214,7 @@ uint32_t world_pull(struct world *w)
 {
 	struct core_frame f = { .data = w->frame, .room = FRAME_BYTES };
 	core_run(w->core, w->now);
+	core_scan(w->core);
 	for (unsigned round = 0; round <= ACK_ROUNDS; round++) /* for which an ACK waits */
 		if (core_tx(w->core, w->now, &f, 1))
 			return f.len;

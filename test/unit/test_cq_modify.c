@@ -56,6 +56,7 @@ static void run_for(struct fixture *x, uint64_t ns)
 	struct core_frame none;
 	for (uint64_t end = x->now + ns; x->now < end; x->now += 2 * US) {
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		core_tx(x->core, x->now, &none, 0);
 	}
 }

@@ -42,6 +42,7 @@ static void run(struct fixture *x)
 	struct core_frame none;
 	for (unsigned i = 0; i < 200; i++, x->now += 1000) {
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		core_tx(x->core, x->now, &none, 0);
 	}
 }

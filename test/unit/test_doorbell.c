@@ -29,6 +29,7 @@ static void run_round(void)
 	struct core_frame f;
 	now += ROUND_NS;
 	core_run(core, now);
+	core_scan(core);
 	core_tx(core, now, &f, 0);
 }
 
@@ -102,7 +103,7 @@ static void test_rung_before_sleep_or_in_it(void **state)
 		core_set_sleeping(core, false);
 		struct abi_cqe e;
 		for (unsigned r = 0; r < 6; r++) /* without the time that a sweep takes */
-			core_run(core, now), core_tx(core, now, &(struct core_frame){ 0 }, 0);
+			core_run(core, now), core_scan(core), core_tx(core, now, &(struct core_frame){ 0 }, 0);
 		assert_true(raw_poll(&u->cq, &e));
 	}
 	core_free(core);

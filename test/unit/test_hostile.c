@@ -64,6 +64,7 @@ static void run(struct fixture *x, unsigned rounds)
 	struct core_frame none;
 	for (; rounds; rounds--, x->now += 1000) {
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		core_tx(x->core, x->now, &none, 0);
 	}
 }

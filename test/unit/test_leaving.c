@@ -79,6 +79,7 @@ static void run(struct world *w, unsigned rounds)
 {
 	for (; rounds; rounds--, w->now += 1000) {
 		core_run(w->core, w->now);
+		core_scan(w->core);
 		core_tx(w->core, w->now, w->frames, FRAMES); /* what leaves is lost */
 	}
 }
@@ -248,6 +249,7 @@ static void run_memory_world(struct memory_world *w, unsigned rounds)
 	struct core_frame none;
 	for (; rounds; rounds--, w->now += 1000) {
 		core_run(w->core, w->now);
+		core_scan(w->core);
 		core_tx(w->core, w->now, &none, 0);
 	}
 }

@@ -72,6 +72,7 @@ static void run(struct fixture *x, unsigned rounds)
 	struct core_frame none;
 	for (unsigned i = 0; i < rounds; i++, x->now += 10000) {
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		core_tx(x->core, x->now, &none, 0);
 	}
 }

@@ -116,6 +116,7 @@ static void run(struct fixture *x)
 	for (unsigned i = 0; i < 8; i++, x->now += 20000) {
 		struct core_frame f = { .data = x->n < FRAMES ? x->frame[x->n] : spare, .room = CORE_FRAME_MAX };
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		while (core_tx(x->core, x->now, &f, 1)) {
 			struct packet p;
 			if (packet_parse(&p, f.data, f.len, VLAN_NONE, NULL) != DROP_NONE || p.kind != PACKET_ROCE)
@@ -449,6 +450,7 @@ static void test_many_at_once(void **state)
 	}
 	for (unsigned round = 0; round < 100; round++) {
 		core_run(x->core, x->now += 1000);
+		core_scan(x->core);
 		for (unsigned i = 0; i < 4; i++)
 			frames[i] = (struct core_frame){ .data = room[i], .room = sizeof(room[i]) };
 		for (unsigned n; (n = core_tx(x->core, x->now, frames, 4));)

@@ -65,6 +65,7 @@ static void write_bytes(struct party *p, unsigned qp, uint32_t len)
 static unsigned turn(struct fixture *x, unsigned room)
 {
 	core_run(x->core, x->now);
+	core_scan(x->core);
 	unsigned n = core_tx(x->core, x->now, x->frames, room);
 	x->now += 1000;
 	return n;

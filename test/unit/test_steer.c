@@ -237,6 +237,7 @@ static unsigned carry(struct pair *p)
 	unsigned carried = 0;
 	for (unsigned i = 0; i < 2; i++) {
 		core_run(p->core[i], p->now);
+		core_scan(p->core[i]);
 		for (;;) {
 			uint32_t len = pull(p->core[i], p->now, data, &to);
 			if (!len)
@@ -316,10 +317,12 @@ static void test_what_does_not_cross(void **state)
 	raw_write(&c, &remote, 2, &m);
 	raw_write(&c, &lost, 3, &m);
 	core_run(p.core[0], p.now);
+	core_scan(p.core[0]);
 	assert_true(pull(p.core[0], p.now, data, &to));
 	assert_int_equal(to, CORE_TO_WIRE);
 	assert_int_equal(pull(p.core[0], p.now, data, &to), 0);
 	core_run(p.core[0], p.now);
+	core_scan(p.core[0]);
 	assert_int_equal(core_drops(p.core[0])->count[DROP_QP_UNKNOWN], 1);
 	assert_int_equal(m.host[0], 1);
 	close_pair(&p);

@@ -86,6 +86,7 @@ static void run(struct fixture *x, uint64_t ns)
 	for (uint64_t until = x->now + ns; x->now < until; x->now += 20000) {
 		struct core_frame f = { .data = x->n < FRAMES ? x->frame[x->n] : spare, .room = CORE_FRAME_MAX };
 		core_run(x->core, x->now);
+		core_scan(x->core);
 		while (core_tx(x->core, x->now, &f, 1)) {
 			struct packet p;
 			assert_int_equal(packet_parse(&p, f.data, f.len, VLAN_NONE, NULL), DROP_NONE);

@@ -136,6 +136,7 @@ uint32_t golden_host_pull(struct golden_host *h)
 {
 	struct core_frame f = { .data = h->frame, .room = GOLDEN_FRAME_BYTES };
 	core_run(h->core, h->now);
+	core_scan(h->core);
 	for (unsigned round = 0; round <= ACK_ROUNDS; round++) /* for which an ACK waits */
 		if (core_tx(h->core, h->now, &f, 1))
 			return f.len;
