@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, until  # noqa: E402
+from two_hosts import make_hosts, remove_hosts  # noqa: E402
 
 ROOT, UROCED, UROCECTL, PERF, CLIENT = (os.path.abspath(a) for a in sys.argv[1:6])
 NOUNS = ['device', 'port', 'gid', 'neigh', 'client', 'qp', 'cq', 'mr', 'drops', 'cores']
@@ -334,32 +335,15 @@ def others_may_not():
         shutil.rmtree(folder)
 
 
-def make_hosts():
-    if os.getuid():
-        raise Skip('needs root and network namespaces')
-    try:
-        for h in HOSTS:
-            subprocess.run(['ip', 'netns', 'add', h], check=True, capture_output=True)
-        subprocess.run(['ip', '-n', HOSTS[0], 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', HOSTS[1]], check=True, capture_output=True)
-        for i, h in enumerate(HOSTS):
-            for words in (['link', 'set', 'lo', 'up'], ['link', 'set', 'eth0', 'mtu', '4200', 'up'], ['addr', 'add', '10.79.0.%d/24' % (i + 1), 'dev', 'eth0']):
-                subprocess.run(['ip', '-n', h, *words], check=True, capture_output=True)
-    except (subprocess.CalledProcessError, FileNotFoundError):
-        raise Skip('needs network namespaces')
-
-
-def remove_hosts():
-    for h in HOSTS:
-        subprocess.run(['ip', 'netns', 'del', h], capture_output=True)
-
-
 STRAY = 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, 11, 1); [s.sendto(bytes([4, 64, 255, 255, 0, 0, 0, 77, 0, 0, 0, 1]) + bytes(16), ("10.79.0.1", 4791)) for _ in range(5)]'
 
 
 def drops_of_a_port_that_it_shares():
     """Five datagrams of a program that is no RDMA (SO_NO_CHECK: without a checksum, which veth would leave undone): counted, in the capture with their reason, and seen by watch."""
     try:
-        make_hosts()
+        lacking = make_hosts(HOSTS)
+        if lacking:
+            raise Skip(lacking)
         d = Daemon(UROCED)
         d.command = ['ip', 'netns', 'exec', HOSTS[0], UROCED, '--vdev', 'net_af_packet0,iface=eth0', '--socket', d.socket]
         with d:
@@ -397,7 +381,7 @@ def drops_of_a_port_that_it_shares():
             if shutil.which('tshark'):
                 assert len([c for c, _ in read_capture(name) if 'dropped: rx_icrc_errors' in c]) == 5, read_capture(name)
     finally:
-        remove_hosts()
+        remove_hosts(HOSTS)
 
 
 TESTS = [every_noun_as_table_and_as_json, what_rows_are_wanted, addresses_come_and_go, a_client_is_ended_and_no_other, captures_of_all_and_of_one_qp, a_capture_ends_with_who_wanted_it, watch_as_lines_and_as_json,

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from two_hosts import make_hosts, remove_hosts  # noqa: E402
+
 ROOT, UROCED, PERF, HELLO, CLIENT, LIBRARY = (os.path.abspath(a) for a in sys.argv[1:7])
 HOSTS = ['uroce-ua-%d' % os.getpid(), 'uroce-ub-%d' % os.getpid()]
 VDEV = 'net_af_packet0,iface=eth0'
@@ -439,26 +442,6 @@ TESTS = [start_and_what_it_prints, hello_and_perf_are_clients, two_hosts_and_sev
          kill_9_and_a_new_one_at_once, settings_that_make_no_sense, a_port_or_socket_that_cannot_be_had, a_file_of_settings, telemetry_shows_it_unless_it_is_off, a_service_manager_is_told, one_capability_is_enough, the_unit_is_right, the_commands_of_the_guide]
 
 
-def make_hosts():
-    if os.getuid():
-        return 'needs root and network namespaces'
-    try:
-        for h in HOSTS:
-            subprocess.run(['ip', 'netns', 'add', h], check=True, capture_output=True)
-        subprocess.run(['ip', '-n', HOSTS[0], 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', HOSTS[1]], check=True, capture_output=True)
-        for i, h in enumerate(HOSTS):
-            for words in (['link', 'set', 'lo', 'up'], ['link', 'set', 'eth0', 'mtu', '4200', 'up'], ['addr', 'add', '10.79.0.%d/24' % (i + 1), 'dev', 'eth0']):
-                subprocess.run(['ip', '-n', h, *words], check=True, capture_output=True)
-    except (subprocess.CalledProcessError, FileNotFoundError):
-        return 'needs network namespaces'
-    return ''
-
-
-def remove_hosts():
-    for h in HOSTS:
-        subprocess.run(['ip', 'netns', 'del', h], capture_output=True)
-
-
 def run_test(number, test):
     global tmp
     name = test.__name__.replace('_', ' ')
@@ -487,7 +470,7 @@ def main():
     shutil.copy(CLIENT, os.path.join(base, 'client'))
     shutil.copy(LIBRARY, os.path.join(base, 'liburoce.so.0'))
     wanted = [t for t in TESTS if not sys.argv[7:] or t.__name__ in sys.argv[7:]]
-    lacking = make_hosts()
+    lacking = make_hosts(HOSTS)
     all_right = True
     try:
         print('1..%d' % len(wanted))
@@ -497,7 +480,7 @@ def main():
             else:
                 all_right &= run_test(i + 1, test)
     finally:
-        remove_hosts()
+        remove_hosts(HOSTS)
         shutil.rmtree(base, ignore_errors=True)
     return 0 if all_right else 1
 
