@@ -100,7 +100,7 @@ static bool watch(const struct options *o, struct dialogue *d, const struct view
 
 int watch_run(const struct options *o)
 {
-	const struct view *v = o->is_json ? &view_json : isatty(STDOUT_FILENO) ? &view_screen : &view_text;
+	const struct view *v = o->is_json ? &view_json : isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? &view_screen : &view_text;
 	struct dialogue talk;
 	int code = EXIT_REFUSED;
 	if (o->words != 1)

@@ -6,6 +6,7 @@ is on a port of its own (anyone can), one between network namespaces (root). Wri
 test_urocectl.py ROOT UROCED UROCECTL UROCE_PERF CLIENT [TEST...]"""
 import json
 import os
+import pty
 import pwd
 import re
 import shutil
@@ -241,6 +242,19 @@ def watch_as_lines_and_as_json():
         assert s['clients'] == [] and s['qps'] == []
 
 
+def watch_without_a_keyboard_is_text():
+    """Standard output is a terminal, standard input is not: nobody could press q."""
+    with Daemon(UROCED) as d:
+        ours, theirs = pty.openpty()
+        try:
+            subprocess.run([UROCECTL, '--socket', d.socket, 'watch', '--interval', '0.2', '--count', '2'], stdin=subprocess.DEVNULL, stdout=theirs, check=True, timeout=PATIENCE)
+            text = os.read(ours, 65536).decode()
+        finally:
+            os.close(theirs)
+            os.close(ours)
+        assert len(re.findall(r'^\d\d:\d\d:\d\d  0 clients', text, re.M)) == 2 and '\x1b' not in text, text
+
+
 class Terminal:
     """A tmux server of its own, with one window."""
 
@@ -384,7 +398,7 @@ def drops_of_a_port_that_it_shares():
         remove_hosts(HOSTS)
 
 
-TESTS = [every_noun_as_table_and_as_json, what_rows_are_wanted, addresses_come_and_go, a_client_is_ended_and_no_other, captures_of_all_and_of_one_qp, a_capture_ends_with_who_wanted_it, watch_as_lines_and_as_json,
+TESTS = [every_noun_as_table_and_as_json, what_rows_are_wanted, addresses_come_and_go, a_client_is_ended_and_no_other, captures_of_all_and_of_one_qp, a_capture_ends_with_who_wanted_it, watch_as_lines_and_as_json, watch_without_a_keyboard_is_text,
          watch_on_a_terminal, what_makes_no_sense_is_one_line, others_may_not, drops_of_a_port_that_it_shares]
 
 
