@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES (64u << 20)
-#define LOOK_EVERY 1024u   /* empty rounds of an engine between two looks at the socket */
+#define LOOK_EVERY 1024u   /* rounds of an engine between two looks at the socket */
 #define LOOK_MS 100        /* between two looks at whether a wait was interrupted */
 #define CONNECT_MS 5000    /* for so long a server is looked for */
 
@@ -232,7 +232,6 @@ void exchange_unread(struct exchange *x, json_t *message)
 
 json_t *exchange_read(struct exchange *x)
 {
-	unsigned empty = 0;
 	json_t *message = x->unread;
 	x->unread = NULL;
 	if (message)
@@ -241,7 +240,7 @@ json_t *exchange_read(struct exchange *x)
 		int did = 0;
 		if (!has_patience(x, since_ms))
 			return NULL;
-		for (empty = 0; empty < LOOK_EVERY && did >= 0; empty += did == 0)
+		for (unsigned round = 0; round < LOOK_EVERY && did >= 0; round++)
 			did = x->pump ? x->pump(x->arg) : -1;
 		if (did < 0)
 			wait_a_little(x->fd, POLLIN);
