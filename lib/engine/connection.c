@@ -69,7 +69,7 @@ void connection_post_job(struct connection *c, bool (*start)(struct job *), void
 	c->job.done = done;
 	c->has_job = true;
 	connection_enter(c, CONNECTION_BUILDING, 0);
-	builder_post(&c->server->builder, &c->job, !c->is_attached); /* its first memory is little */
+	builder_post(&c->server->builder, &c->job, !c->is_attached && !c->is_operator); /* a client's first memory is little, a report may be long */
 }
 
 /* Takes the job back; false: the client has gone meanwhile, and its end goes on by itself. */
