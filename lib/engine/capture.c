@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -134,6 +135,7 @@ void capture_flush(struct capture *c)
 	if (c->has_failed || !fflush(c->file))
 		return;
 	log_write(c->log, LOG_ERROR, "capture ends: %s", strerror(errno));
+	__fpurge(c->file); /* the rest of it must not follow what other cores have written meanwhile */
 	c->has_failed = true;
 	capture_end(c);
 }
