@@ -112,23 +112,45 @@ static const char *runtime_folder(void)
 /* DPDK's folder in it, and in that the one of our prefix. */
 static char folders[2][PATH_MAX];
 
-static bool make_folders(void)
+static void name_folders(void)
 {
 	snprintf(folders[0], PATH_MAX, "%.*s/dpdk", PATH_MAX / 2, runtime_folder());
 	snprintf(folders[1], PATH_MAX, "%.*s/" EAL_FILE_PREFIX, PATH_MAX - 16, folders[0]);
-	for (unsigned i = 0; i < 2; i++)
-		if (mkdir(folders[i], 0700) && errno != EEXIST)
-			return false;
-	return !access(folders[1], R_OK | W_OK | X_OK);
 }
 
-/* Processes that bind their sockets at the same time take them from each other (one that is bound and does not listen yet looks like a dead one's), so they start one after the other. -1: not locked; it is only one's luck then. */
+/* In /tmp anybody may have made one of this name: it has to be ours, and nobody else may write to it. */
+static bool make_folder(const char *path)
+{
+	struct stat st;
+	if ((mkdir(path, 0700) && errno != EEXIST) || lstat(path, &st))
+		return false;
+	if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return !access(path, R_OK | W_OK | X_OK);
+	errno = EPERM;
+	return false;
+}
+
+/* Whether that is what has this name now; who held it before may have removed it. */
+static bool is_at(int fd, const char *path)
+{
+	struct stat ours, there;
+	return !fstat(fd, &ours) && !lstat(path, &there) && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* Processes that bind their sockets at the same time take them from each other (one that is bound and does not listen yet looks like a dead one's), so they start one after the other. The folder that is locked is our user's, so nobody
+ * else keeps it. -1: not locked; it is only one's luck then. */
 static int lock_folder(void)
 {
-	int fd = open(runtime_folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (unsigned ms = 0; fd >= 0 && ms < TELEMETRY_WAIT_MS && flock(fd, LOCK_EX | LOCK_NB); ms++)
+	for (unsigned ms = 0; ms < TELEMETRY_WAIT_MS && make_folder(folders[0]); ms++) {
+		int fd = open(folders[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		if (!flock(fd, LOCK_EX | LOCK_NB) && is_at(fd, folders[0]))
+			return fd;
+		close(fd);
 		usleep(1000);
-	return fd;
+	}
+	return -1;
 }
 
 /* At the end of the process, after DPDK has removed its socket: the folders too, unless something is in them. */
@@ -144,7 +166,7 @@ static void remove_folders(void)
 /* Before the EAL starts, with the folder locked: whether there can be telemetry, without which the EAL would not start. */
 static bool prepare_telemetry(const struct log *log)
 {
-	if (!make_folders()) {
+	if (!make_folder(folders[0]) || !make_folder(folders[1])) {
 		log_write(log, LOG_WARN, "no telemetry: DPDK's folder in %s cannot be used: %s", runtime_folder(), strerror(errno));
 		return false;
 	}
@@ -196,6 +218,7 @@ static int start_eal(const struct eal_need *need)
 	static struct start start; /* the EAL may keep pointers into its arguments */
 	pthread_t thread;
 	sigset_t all, old;
+	name_folders();
 	int folder = need->has_telemetry ? lock_folder() : -1;
 	eal.has_telemetry = need->has_telemetry && prepare_telemetry(need->log);
 	choose_args(&start, need);

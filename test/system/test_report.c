@@ -508,18 +508,39 @@ static void do_without(void *arg)
 	telemetry_close(&t);
 }
 
-static void have_no_folder(void *arg)
+static void open_without_folder(void *arg)
 {
 	struct side a;
-	CHECK(!setenv("RUNTIME_DIRECTORY", "/nonexistent", 1));
+	CHECK(!setenv("RUNTIME_DIRECTORY", arg, 1));
 	side_open(&a, "inline:" SIDE0 ",telemetry=on");
 	side_close(&a);
+}
+
+/* Another user's, or one that others may write to, as DPDK's in /tmp may be: no socket is put into it. */
+static void refuse_folder(uid_t uid, mode_t mode)
+{
+	char root[] = "/tmp/uroce-report-XXXXXX", folder[64], of_eal[80];
+	assert_non_null(mkdtemp(root));
+	snprintf(folder, sizeof(folder), "%s/dpdk", root);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(chmod(folder, mode), 0);
+	assert_int_equal(chown(folder, uid, (gid_t)-1), 0);
+	assert_int_equal(side_child(open_without_folder, root), 0);
+	snprintf(of_eal, sizeof(of_eal), "%s/rte", folder); /* the EAL makes it whatever it is told */
+	assert_int_equal(rmdir(of_eal), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(rmdir(root), 0);
 }
 
 static void test_no_telemetry(void **state)
 {
 	assert_int_equal(side_child(do_without, NULL), 0);
-	assert_int_equal(side_child(have_no_folder, NULL), 0);
+	char nowhere[] = "/nonexistent";
+	assert_int_equal(side_child(open_without_folder, nowhere), 0);
+	refuse_folder(getuid(), 0770);
+	refuse_folder(getuid(), 0702);
+	if (!getuid())
+		refuse_folder(65534, 0700);
 }
 
 /* The tool that people use. */
