@@ -147,11 +147,19 @@ static inline unsigned take(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n
 	return got;
 }
 
+/* Behind the last CQE that is there: one whose phase the engine could not turn any more; NULL: none. */
+static struct abi_cqe *find_half_written(const struct uroce_cq *cq, uint32_t end)
+{
+	struct abi_cqe *e = &cq->cqes[end & (cq->slots - 1)];
+	/* Acquire: the tail counts a CQE whose body is visible. */
+	return atomic_load_explicit(&cq->ring->engine_index, memory_order_acquire) == end + 1 && e->qpn != QPN_NONE ? e : NULL;
+}
+
 /* The engine is gone. What it wrote until then comes first, even a CQE whose phase it could not turn any more (ring.h says
  * in which order it works); then the ring is not looked at again, and what is outstanding is flushed. */
 __attribute__((cold, noinline)) static int poll_after_death(struct uroce_cq *cq, struct uroce_wc *wc, unsigned n)
 {
-	const struct abi_cqe *last = NULL;
+	const struct abi_cqe *last;
 	unsigned got;
 	if (cq->cqes == &cq->closed)
 		return flush_take(cq, wc, n);
@@ -160,11 +168,9 @@ __attribute__((cold, noinline)) static int poll_after_death(struct uroce_cq *cq,
 	got = take(cq, wc, n);
 	if (got)
 		return (int)got;
-	/* Acquire: the tail counts a CQE whose body is visible. */
-	if (atomic_load_explicit(&cq->ring->engine_index, memory_order_acquire) == cq->head + 1) {
-		last = &cq->cqes[cq->head & (cq->slots - 1)];
+	last = find_half_written(cq, cq->head);
+	if (last)
 		fill_wc(wc, last);
-	}
 	flush_begin(cq, last);
 	return last ? 1 : flush_take(cq, wc, n);
 }
@@ -196,6 +202,9 @@ void completion_purge(struct uroce_cq *cq, uint32_t qpn)
 {
 	const uint32_t mask = cq->slots - 1;
 	uint32_t end = find_end(cq), head = end;
+	struct abi_cqe *last = engine_is_dead(cq->page, cq->life) && cq->cqes != &cq->closed ? find_half_written(cq, end) : NULL;
+	if (last && last->qpn == qpn)
+		last->qpn = QPN_NONE;
 	for (uint32_t i = end; i != cq->head;) {
 		const struct abi_cqe *e = &cq->cqes[--i & mask];
 		if (e->qpn == qpn)

@@ -241,6 +241,33 @@ static void test_half_written_cqe(void **state)
 	}
 }
 
+/* Whose QP goes after the death. */
+static void test_half_written_cqe_of_a_qp_that_goes(void **state)
+{
+	for (uint32_t whole = 0; whole < 2; whole++) {
+		struct rig r = open_rig(0);
+		struct uroce_wc wc;
+		struct abi_cqe e;
+		add_cq(&r, 0, 4);
+		add_qp(&r, 0, 0, 4);
+		add_qp(&r, 0, 0, 4);
+		for (uint32_t i = 0; i <= whole; i++)
+			post_send(&r, 0, i, UROCE_OP_SEND);
+		post_send(&r, 1, 0, UROCE_OP_SEND);
+		if (whole)
+			fake_finish(r.f, &r.f->cq[0], 0, false);
+		e = fake_cqe_of(r.f, 0, false, 8);
+		fake_write_cqe(&r.f->cq[0], &e);
+		die(&r);
+		assert_int_equal(uroce_qp_destroy(r.qp[0]), 0);
+		r.qp[0] = NULL;
+		assert_int_equal(uroce_cq_poll(r.cq[0], &wc, 1), 1);
+		expect_flushed(&wc, 1, false, 0);
+		expect_end(&r, 0);
+		close_rig(&r);
+	}
+}
+
 /* ---- many ---- */
 
 struct model {
@@ -450,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_orderly_end),
 		cmocka_unit_test(test_heads_and_cqes),
 		cmocka_unit_test(test_half_written_cqe),
+		cmocka_unit_test(test_half_written_cqe_of_a_qp_that_goes),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_destruction_while_flushing),
