@@ -128,6 +128,9 @@ def test_too_many_are_refused():
             for _ in range(64):
                 stack.enter_context(socket.create_connection(('127.0.0.1', s.port)))
             until(lambda: 'as many clients' in s.ask('get', 'x', code=1), 10, 'a refusal')
+            time.sleep(5.1)
+            s.ask('put', 'x', 'y') # whoever has not greeted by now makes room
+            assert s.statistics()['failed'] == 1
         until(lambda: s.statistics()['failed'] == 64, 10, 'the 64 to be gone')
         s.ask('bench', '64', '2000')
 

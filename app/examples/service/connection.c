@@ -32,19 +32,36 @@ static struct connection *find_place(struct server *s)
 	return NULL;
 }
 
+/* The one that has waited longest for a greeting, too long: or NULL. */
+static struct connection *find_silent(struct server *s)
+{
+	struct connection *silent = NULL;
+	uint64_t since_ns = server_now() - GREETING_NS;
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct connection *c = &s->connections[i];
+		if (!c->qp && c->accepted_ns < since_ns) {
+			since_ns = c->accepted_ns;
+			silent = c;
+		}
+	}
+	return silent;
+}
+
 void connection_accept(struct server *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), on = 1;
 	struct connection *c = find_place(s);
 	if (fd < 0)
 		return;
+	if (!c && (c = find_silent(s)))
+		connection_end(s, c, "has not greeted in time, and another one needs its place");
 	if (!c) {
 		s->stats.refused++;
 		close(fd);
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)); /* a host that dies does not close its sockets */
-	*c = (struct connection){ .fd = fd, .free_replies = ALL_REPLIES };
+	*c = (struct connection){ .fd = fd, .accepted_ns = server_now(), .free_replies = ALL_REPLIES };
 }
 
 static void close_socket(struct connection *c)

@@ -26,7 +26,7 @@
 
 enum ending { STOPPED, ENGINE_GONE, BROKEN };
 
-static uint64_t now_ns(void)
+uint64_t server_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -221,7 +221,7 @@ static bool wait_for_work(struct server *s, int signals, int listener)
 
 static enum ending serve(struct server *s, int signals, int listener)
 {
-	uint64_t last_work_ns = now_ns();
+	uint64_t last_work_ns = server_now();
 	unsigned round = 0;
 	bool goes_on = true;
 	while (goes_on && !s->is_engine_gone && !s->is_broken) {
@@ -229,8 +229,8 @@ static enum ending serve(struct server *s, int signals, int listener)
 		if (work(s) > 0)
 			last_work_ns = 0;
 		else if (!last_work_ns)
-			last_work_ns = now_ns();
-		else if (!s->is_inline && is_time_to_look && now_ns() - last_work_ns > SPIN_NS)
+			last_work_ns = server_now();
+		else if (!s->is_inline && is_time_to_look && server_now() - last_work_ns > SPIN_NS)
 			goes_on = wait_for_work(s, signals, listener);
 		else if (is_time_to_look)
 			sched_yield(); /* the engine may be waiting for this CPU */
@@ -243,9 +243,9 @@ static enum ending serve(struct server *s, int signals, int listener)
 /* Answers that are under way arrive, or some time has passed. */
 static void finish(struct server *s)
 {
-	uint64_t end_ns = now_ns() + FINISH_NS;
+	uint64_t end_ns = server_now() + FINISH_NS;
 	for (unsigned i = 0; i < CONNECTIONS; i++)
-		while (s->connections[i].qp && s->connections[i].free_replies != ALL_REPLIES && !s->connections[i].is_ending && !s->is_engine_gone && now_ns() < end_ns)
+		while (s->connections[i].qp && s->connections[i].free_replies != ALL_REPLIES && !s->connections[i].is_ending && !s->is_engine_gone && server_now() < end_ns)
 			work(s);
 }
 

@@ -19,8 +19,11 @@
 #define RECEIVES (CONNECTIONS * KV_DEPTH + BATCH) /* in the SRQ: as many as all clients together may send at once, and those of a batch that was answered and is not posted again yet */
 #define COMPLETIONS (RECEIVES + CONNECTIONS * REPLIES) /* all that can be there unpolled, so that the CQ cannot overrun */
 
+#define GREETING_NS UINT64_C(5000000000) /* time for a greeting; who has not greeted by then leaves when another one comes and there is no place */
+
 struct connection {
 	int fd;                  /* -1: this place is free */
+	uint64_t accepted_ns;
 	struct greeting hello;   /* what has come of it */
 	size_t hello_len;
 	struct uroce_qp *qp;     /* NULL: still greeting */
@@ -57,6 +60,9 @@ struct server {
 	struct store store;
 	struct statistics stats;
 };
+
+/* server.c */
+uint64_t server_now(void); /* ns */
 
 /* connection.c */
 void connection_accept(struct server *s, int listener);
