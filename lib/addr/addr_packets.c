@@ -100,7 +100,8 @@ static enum drop on_asked(struct addr *a, const struct packet *p, const struct n
 {
 	bool is_to_us = gid_table_has(&a->gids, &m->target, p->vlan);
 	bool has_taught = learn_asker(a, p, m, is_to_us);
-	if (!is_to_us || is_copy)
+	/* A copy is answered where it came, unless nobody but us has the address any more. */
+	if (!is_to_us || (is_copy && !gid_table_is_leaving(&a->gids, &m->target, p->vlan)))
 		return has_taught ? DROP_NONE : ignored;
 	/* Its sender claims our address: an answer would go to ourselves. */
 	if (!m->is_probe && gid_table_has(&a->gids, &m->sender, p->vlan))

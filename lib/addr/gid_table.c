@@ -181,6 +181,12 @@ bool gid_table_has(const struct gid_table *t, const struct gid *gid, uint16_t vl
 	return find(t, gid, vlan) != 0;
 }
 
+bool gid_table_is_leaving(const struct gid_table *t, const struct gid *gid, uint16_t vlan)
+{
+	uint32_t slot = find(t, gid, vlan);
+	return slot && t->v[slot - 1].state == GID_REMOVED;
+}
+
 int gid_table_on_link(const struct gid_table *t, const struct gid *gid, uint16_t vlan)
 {
 	int longest = -1;

@@ -57,6 +57,8 @@ void gid_table_hold(struct gid_table *t, uint32_t index);
 bool gid_table_release(struct gid_table *t, uint32_t index);
 /* Live, or removed and held. */
 bool gid_table_has(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
+/* The latter: other cores may not have it any more. */
+bool gid_table_is_leaving(const struct gid_table *t, const struct gid *gid, uint16_t vlan);
 /* Bits of the longest on-link network of a GID of this VLAN that holds the address; -1: it is not on link. IPv6 link-local is
  * on link (0 bits) wherever there is IPv6. */
 int gid_table_on_link(const struct gid_table *t, const struct gid *gid, uint16_t vlan);

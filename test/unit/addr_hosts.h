@@ -18,6 +18,7 @@ struct host {
 	struct wheel *wheel;
 	uint8_t mac[6];
 	bool is_deaf;       /* takes no frame */
+	bool gets_copies;   /* of what came to another core */
 	unsigned sent;      /* frames so far */
 	uint8_t last[2048]; /* the last of them */
 	uint32_t last_len;
@@ -66,7 +67,7 @@ static inline enum drop host_take(struct host *h, const uint8_t *frame, uint32_t
 	memcpy(copy, frame, len);
 	enum drop d = packet_parse(&p, copy, len, VLAN_NONE, &f);
 	if (d == DROP_NONE && p.kind != PACKET_ROCE)
-		d = addr_rx(h->a, now, &p);
+		d = h->gets_copies ? addr_rx_copy(h->a, now, &p) : addr_rx(h->a, now, &p);
 	free(copy);
 	return d;
 }

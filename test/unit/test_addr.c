@@ -115,6 +115,28 @@ static void test_only_what_is_ours_is_answered(void **state)
 	host_free(&x);
 }
 
+/* What came to another core is answered there, but for an address that only this one has still. */
+static void test_copies_are_answered_where_the_address_is_left(void **state)
+{
+	struct host x;
+	static struct ah ah;
+	host_init(&x, 1, (struct addr_config){ 0 });
+	uint32_t index = host_add(&x, "10.0.0.1", VLAN_NONE, 24);
+	assert_int_equal(host_open(&x, &ah, index, "10.0.0.9", NULL), 0);
+	host_send(&x, NULL);
+	x.gets_copies = true;
+	assert_int_equal(host_hear_arp(&x, stranger, VLAN_NONE, "10.0.0.9", "10.0.0.1"), DROP_NONE);
+	assert_int_equal(ah.state, AH_READY); /* learned from all the same */
+	assert_int_equal(host_send(&x, NULL), 0);
+	assert_int_equal(addr_gid_remove(x.a, index), 0);
+	assert_int_equal(host_hear_arp(&x, stranger, VLAN_NONE, "10.0.0.9", "10.0.0.1"), DROP_NONE);
+	assert_int_equal(host_send(&x, NULL), 1);
+	ah_close(&ah);
+	host_hear_arp(&x, stranger, VLAN_NONE, "10.0.0.9", "10.0.0.1");
+	assert_int_equal(host_send(&x, NULL), 0);
+	host_free(&x);
+}
+
 /* RFC 5227, RFC 4862: who looks for a duplicate has no address yet: answered, not learned. */
 static void test_probes_are_answered_and_not_learned(void **state)
 {
@@ -558,6 +580,7 @@ int main(void)
 		cmocka_unit_test(test_both_ask_at_once),
 		cmocka_unit_test(test_vlans_do_not_mix),
 		cmocka_unit_test(test_only_what_is_ours_is_answered),
+		cmocka_unit_test(test_copies_are_answered_where_the_address_is_left),
 		cmocka_unit_test(test_probes_are_answered_and_not_learned),
 		cmocka_unit_test(test_a_second_host_with_our_address),
 		cmocka_unit_test(test_an_announcement_never_creates_but_updates),
