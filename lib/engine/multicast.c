@@ -27,11 +27,11 @@ enum use { OF_QPS, OF_ADDRESSES, USES };
 static const unsigned groups_max[USES] = { [OF_QPS] = MULTICAST_GROUPS_MAX, [OF_ADDRESSES] = MULTICAST_ENTRIES_MAX };
 
 /* What is to be done for a group. */
-enum todo {
+enum errand {
 	TO_SETTLE,    /* let it in, or shut it out */
 	TO_TRY_AGAIN, /* let it in, when there is room */
 	TO_TELL,      /* the reporting core */
-	TODOS
+	ERRANDS
 };
 
 struct entry {
@@ -45,10 +45,10 @@ struct entry {
 	struct {
 		bool is_in;
 		TAILQ_ENTRY(entry) link;
-	} todo[TODOS];
+	} errand[ERRANDS];
 	LIST_ENTRY(entry) of_bucket;
 };
-TAILQ_HEAD(todo_list, entry);
+TAILQ_HEAD(errand_list, entry);
 
 struct multicast {
 	struct core_mcast_map map;
@@ -56,9 +56,9 @@ struct multicast {
 	LIST_HEAD(, entry) buckets[BUCKETS];
 	unsigned entries;
 	unsigned groups[USES]; /* that are wanted */
-	struct todo_list todo[TODOS];
-	unsigned todos[TODOS];
-	_Atomic bool has_todo[TODOS];
+	struct errand_list errand[ERRANDS];
+	unsigned errands[ERRANDS];
+	_Atomic bool has_errand[ERRANDS];
 	uint64_t refused;
 	pthread_mutex_t settling; /* over the door */
 	struct group_door *door;
@@ -89,17 +89,17 @@ static bool is_wanted(const struct entry *e)
 	return e->users[OF_QPS] || e->users[OF_ADDRESSES];
 }
 
-static void put_on(struct multicast *m, struct entry *e, enum todo todo, bool is_due)
+static void put_on(struct multicast *m, struct entry *e, enum errand errand, bool is_due)
 {
-	if (e->todo[todo].is_in == is_due)
+	if (e->errand[errand].is_in == is_due)
 		return;
-	e->todo[todo].is_in = is_due;
+	e->errand[errand].is_in = is_due;
 	if (is_due)
-		TAILQ_INSERT_TAIL(&m->todo[todo], e, todo[todo].link);
+		TAILQ_INSERT_TAIL(&m->errand[errand], e, errand[errand].link);
 	else
-		TAILQ_REMOVE(&m->todo[todo], e, todo[todo].link);
-	m->todos[todo] += is_due ? 1 : -1;
-	atomic_store_explicit(&m->has_todo[todo], m->todos[todo] != 0, memory_order_relaxed); /* who looks takes the lock before the entries */
+		TAILQ_REMOVE(&m->errand[errand], e, errand[errand].link);
+	m->errands[errand] += is_due ? 1 : -1;
+	atomic_store_explicit(&m->has_errand[errand], m->errands[errand] != 0, memory_order_relaxed); /* who looks takes the lock before the entries */
 }
 
 /* After every change of e. Returns it when it is there no more: to be freed without the lock. */
@@ -191,8 +191,8 @@ int multicast_open(struct multicast **out, const struct port *p, const struct de
 	m->port = p;
 	m->log = log;
 	m->is_shared = d->ip_from_kernel;
-	for (unsigned i = 0; i < TODOS; i++)
-		TAILQ_INIT(&m->todo[i]);
+	for (unsigned i = 0; i < ERRANDS; i++)
+		TAILQ_INIT(&m->errand[i]);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_mutex_init(&m->settling, NULL);
 	int err = group_door_open(&m->door, p, d, log);
@@ -248,7 +248,7 @@ static bool take_untold(struct multicast *m, struct gid *group, bool *is_joined)
 	struct entry *gone = NULL;
 	if (pthread_mutex_trylock(&m->lock)) /* else with the next tick */
 		return false;
-	struct entry *e = TAILQ_FIRST(&m->todo[TO_TELL]);
+	struct entry *e = TAILQ_FIRST(&m->errand[TO_TELL]);
 	bool is_there = e != NULL;
 	if (is_there) {
 		*group = e->gid;
@@ -276,7 +276,7 @@ void multicast_tell(struct multicast *m, struct addr *addr, uint64_t now_ns)
 	struct gid group;
 	bool is_joined;
 	for (unsigned i = 0; i < TELL_AT_ONCE; i++) {
-		if (!atomic_load_explicit(&m->has_todo[TO_TELL], memory_order_relaxed) || !take_untold(m, &group, &is_joined))
+		if (!atomic_load_explicit(&m->has_errand[TO_TELL], memory_order_relaxed) || !take_untold(m, &group, &is_joined))
 			return;
 		if (!is_joined) {
 			addr_group_leave(addr, &group, now_ns);
@@ -290,10 +290,10 @@ void multicast_tell(struct multicast *m, struct addr *addr, uint64_t now_ns)
 /* ---- to the port ---- */
 
 /* The first one of a list: it stays as it is until put_back. */
-static struct entry *take(struct multicast *m, enum todo todo, bool *is_let_in)
+static struct entry *take(struct multicast *m, enum errand errand, bool *is_let_in)
 {
 	pthread_mutex_lock(&m->lock);
-	struct entry *e = TAILQ_FIRST(&m->todo[todo]);
+	struct entry *e = TAILQ_FIRST(&m->errand[errand]);
 	if (e) {
 		e->is_at_door = true;
 		*is_let_in = is_wanted(e);
@@ -345,7 +345,7 @@ static void settle_one(struct multicast *m, struct entry *e, bool is_let_in)
 static unsigned count_refused(struct multicast *m)
 {
 	pthread_mutex_lock(&m->lock);
-	unsigned n = m->todos[TO_TRY_AGAIN];
+	unsigned n = m->errands[TO_TRY_AGAIN];
 	pthread_mutex_unlock(&m->lock);
 	return n;
 }
@@ -355,7 +355,7 @@ void multicast_settle(struct multicast *m)
 	struct entry *e;
 	bool is_let_in;
 	unsigned again = 0; /* how many of the refused ones there may be room for: each is tried once */
-	if (!atomic_load_explicit(&m->has_todo[TO_SETTLE], memory_order_relaxed))
+	if (!atomic_load_explicit(&m->has_errand[TO_SETTLE], memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&m->settling);
 	while ((e = take(m, TO_SETTLE, &is_let_in)) || (again && again-- && (e = take(m, TO_TRY_AGAIN, &is_let_in)))) {
