@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reason.h"
+
 #define LINE_MAX_BYTES (64u << 20)
 #define LOOK_EVERY 1024u   /* rounds of an engine between two looks at the socket */
 #define LOOK_MS 100        /* between two looks at whether a wait was interrupted */
@@ -252,6 +254,28 @@ json_t *exchange_read(struct exchange *x)
 	x->have -= (size_t)(end + 1 - x->text);
 	memmove(x->text, end + 1, x->have);
 	return message;
+}
+
+__attribute__((format(printf, 3, 4))) static void say_why(char *reason, size_t room, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	reason_keep(reason, room, format, args);
+	va_end(args);
+}
+
+json_t *exchange_hear(struct exchange *x, const char *peer, char *reason, size_t room)
+{
+	json_t *answer = exchange_read(x);
+	const char *why = json_string_value(json_object_get(answer, "error"));
+	if (answer && !why)
+		return answer;
+	if (why)
+		say_why(reason, room, "%s: %s", peer, why);
+	else
+		say_why(reason, room, "%s is gone", peer);
+	json_decref(answer);
+	return NULL;
 }
 
 static socklen_t find_address(const struct exchange *x, bool is_peer, struct sockaddr_storage *a)

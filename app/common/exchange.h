@@ -32,6 +32,8 @@ void exchange_close(struct exchange *x);
 int exchange_send(struct exchange *x, json_t *message);
 /* The next message, to be released by the caller; NULL: the peer is gone (is_closed), was silent for too long, says what is no JSON, or the wait was interrupted. */
 json_t *exchange_read(struct exchange *x);
+/* The next message, or NULL and the reason (reason.h): it tells of an error, or there is none. peer: as the reason calls it. */
+json_t *exchange_hear(struct exchange *x, const char *peer, char *reason, size_t room);
 /* Gives a message back (NULL: the peer is gone): the next exchange_read returns it. */
 void exchange_unread(struct exchange *x, json_t *message);
 /* Whether exchange_read would not wait. */

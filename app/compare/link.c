@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reason.h"
+
 #define LOOK_EVERY 0x10000u /* empty looks of a spinning transport between two looks at the clock */
 #define LOOK_NS UINT64_C(500000000)
 #define STUCK_NS UINT64_C(20000000000)
@@ -32,10 +34,9 @@ int link_fail(struct link *l, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	if (!l->error[0])
-		vsnprintf(l->error, sizeof(l->error), format, args);
+	int err = reason_keep(l->error, sizeof(l->error), format, args);
 	va_end(args);
-	return -EIO;
+	return err;
 }
 
 int link_open(struct link *l)
@@ -75,13 +76,7 @@ int link_wait_for_room(struct link *l)
 
 json_t *link_hear(struct link *l)
 {
-	json_t *answer = exchange_read(l->exchange);
-	const char *why = json_string_value(json_object_get(answer, "error"));
-	if (answer && !why)
-		return answer;
-	link_fail(l, "%s%s", why ? "the other end: " : "the other end is gone", why ? why : "");
-	json_decref(answer);
-	return NULL;
+	return exchange_hear(l->exchange, "the other end", l->error, sizeof(l->error));
 }
 
 int link_say(struct link *l, json_t *message)

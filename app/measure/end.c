@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "endpoint_json.h"
+#include "reason.h"
 
 #define GUARD_BYTES 64u
 #define MEMORY_STREAM (1u << 20)   /* of the messages of a QP, when nobody looks at them: what a program's own buffers would be in the cache */
@@ -24,10 +25,9 @@ int end_fail(struct end *e, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	if (!e->error[0])
-		vsnprintf(e->error, sizeof(e->error), format, args);
+	int err = reason_keep(e->error, sizeof(e->error), format, args);
 	va_end(args);
-	return -EIO;
+	return err;
 }
 
 int end_open(struct end *e, const char *device, uint32_t gid_index)

@@ -28,16 +28,10 @@ bool trial_is_over(const struct trial *t, uint64_t count, uint64_t all_bytes, ui
 	return !t->iters && seconds >= t->seconds;
 }
 
-/* The server's answer; NULL after end_fail. */
+/* The server's answer; NULL: e->error says why. */
 static json_t *hear(struct end *e)
 {
-	json_t *answer = exchange_read(e->exchange);
-	const char *why = json_string_value(json_object_get(answer, "error"));
-	if (answer && !why)
-		return answer;
-	end_fail(e, "%s%s", why ? "the server: " : "the server is gone", why ? why : "");
-	json_decref(answer);
-	return NULL;
+	return exchange_hear(e->exchange, "the server", e->error, sizeof(e->error));
 }
 
 static int connect_trial(struct end *e)

@@ -10,6 +10,7 @@
 
 #include "endpoint_json.h"
 #include "pattern.h"
+#include "reason.h"
 
 #define MEMORY_MAX (64u << 20) /* of an end's messages */
 #define MAX_SGE 2u
@@ -18,10 +19,9 @@ int end_fail(struct end *e, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	if (!e->error[0])
-		vsnprintf(e->error, sizeof(e->error), format, args);
+	int err = reason_keep(e->error, sizeof(e->error), format, args);
 	va_end(args);
-	return -EIO;
+	return err;
 }
 
 /* ---- made ---- */
