@@ -114,15 +114,15 @@ end1=net_ring,link=perf,side=1,ip=10.0.0.2/24
 
 # Time goes into memory as well as into messages: few of the largest are enough.
 check "every operation, inline" inline $every --verify --iters 32 --depth 32
-check "every operation, embedded" embedded $every --verify --iters 64 --sizes 8,4K,256K --device "embedded:$end0" --device "embedded:$end1"
+check "every operation, embedded" embedded $every --verify --iters 64 --device "embedded:$end0" --device "embedded:$end1"
 check "every operation over a link that loses" inline $every --verify --iters 128 --sizes 8,4K,64K --fault drop:1%
 check "embedded over a link that loses" embedded $every --verify --iters 128 --sizes 8,4K,64K --fault drop:1% --device "embedded:$end0" --device "embedded:$end1"
 check "sizes at the edges of packets" inline $every --verify --iters 20 --sizes 0,1,7,1023,4095,4096,4097,65536
-check "64 MiB" inline send,write,read --verify --test rate --iters 2 --sizes 64M --op send,write,read
-check "sixteen QPs" inline send,write,read,fadd --verify --iters 64 --qps 16 --sizes 8,4K,64K --op send,write,read,fadd
-check "more QPs and bytes than there is memory for" inline write --verify --iters 1 --qps 64 --sizes 16M --op write --test rate
+check "64 MiB" inline send,write,read --verify --iters 2 --sizes 64M --op send,write,read
+check "sixteen QPs" inline send,write,read,fadd --verify --iters 64 --qps 16 --op send,write,read,fadd
+check "more QPs and bytes than there is memory for" inline write --verify --iters 1 --qps 64 --sizes 16M --op write --test rate,latency
 check "one message at a time" inline send,write --verify --iters 100 --depth 1 --batch 1 --op send,write
-check "IPv6 addresses" inline send,read --verify --iters 64 --sizes 8,64K --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
+check "IPv6 addresses" inline send,read --verify --iters 64 --op send,read --device inline:net_ring,link=v6,side=0,ip=fd00::1/64 \
 	--device inline:net_ring,link=v6,side=1,ip=fd00::2/64
 check "unreliable connections, edges of packets, none lost" inline $of_uc --service uc --verify --test rate --iters 256 --sizes 0,1,8,1023,4095,4096,4097,65536
 lost 0
@@ -259,10 +259,10 @@ mismatch() {
 two="two processes over veth"
 if make_hosts >/dev/null 2>&1; then
 	port=net_af_packet0,iface=v0
-	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --iters 32 --depth 32 --sizes 8,4K,256K
+	pair "$two, inline" inline $every --device "inline:$port" --cores 1 -- --device "inline:$port" --cores 0 --verify --iters 32 --depth 32
 	pair "$two, embedded, losing" embedded $every --device "embedded:$port" --fault drop:1% -- --device "embedded:$port" --verify --iters 64 --sizes 8,4K,64K
 	pair "$two, kernel TCP" tcp tcp --tcp -- --tcp --verify --seconds 0.05
-	pair "$two, unreliable connections" inline $of_uc --device "inline:$port" -- --device "inline:$port" --service uc --verify --iters 200 --sizes 8,64K
+	pair "$two, unreliable connections" inline $of_uc --device "inline:$port" -- --device "inline:$port" --service uc --verify --iters 200
 	pair "$two, datagrams into an SRQ" inline $of_ud --device "inline:$port" -- --device "inline:$port" --service ud --srq --qps 4 --verify --iters 200
 	pingpong "$two, ping-pong" "row['service'] == 'rc' and row['size'] == 4096" --device "inline:$port"
 	pingpong "$two, ping-pong, losing" "row['size'] == 4096" --device "embedded:$port" --fault drop:1%
