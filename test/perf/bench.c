@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops of limits.c with uroce in between: bench [-q QPS] [-b BATCH] [-r] LOOP..., a line "NAME VALUE" of each loop.
+/* The loops of limits.c with uroce in between: bench [-q QPS] [-b BATCH] [-r] [LOOP...], a line "NAME VALUE" of each; without LOOPs, of each that standard input names (turns.h).
  *
  *   write_rate                 8-byte inline WRITEs, BATCH WRs a post, the last one signaled; -r: QPs in random order   M messages/s
  *   send_rq, send_srq          the same with SENDs: each QP with receives of its own, all QPs with one SRQ
  *   ud_send                    64-byte inline SENDs of UD QPs; those that arrive
  *   write_stream, read_stream  1 MiB messages at path MTU 4096                                                          Gbit/s of payload
+ *   write_stream_cpu           what the same costs: the time of both CPUs, which spin all the time                      s/GiB
  *   write_pingpong             8-byte WRITEs, answered by the program when it sees them                                 half round trip, ns
  *
- * Each is the median of REPS interleaved runs with side 1 asleep before each, as limits.c does it: where a virtual machine's two CPUs are placed
- * depends on when they last slept, and a yardstick that runs in another rhythm measures another machine. */
+ * Side 1 sleeps before each, as in limits.c: where a virtual machine's two CPUs are placed depends on when they last slept, and a yardstick that runs in
+ * another rhythm measures another machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,38 +17,28 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "turns.h"
 
-enum { REPS = 5, STREAM_BYTES = 1 << 20, STREAM_DEPTH = 8, PINGPONGS = 200000 };
+enum { STREAM_BYTES = 1 << 20, STREAM_DEPTH = 8, PINGPONGS = 200000 };
 static const double PERIOD = 0.5; /* seconds */
 
 struct job;
 
 struct loop {
 	const char *name;
-	double (*run)(struct side *s, struct job *j); /* what side 0 measured; side 1's value is not used */
+	double (*run)(struct side *s, const struct job *j); /* what side 0 measured; side 1's value is not used */
 	enum uroce_opcode opcode;
 	enum kind kind;
 	uint32_t bytes;
 };
 
+/* What is run now, and how. */
 struct job {
-	const struct loop *loop;
+	struct turns turns;
+	const struct loop *loop; /* NULL after the last one */
 	unsigned batch;
 	bool is_random;
-	double result[REPS];
-	double gib, cpu; /* streams: GiB moved, CPU seconds of both sides */
 };
-
-struct plan {
-	struct job job[8];
-	unsigned jobs;
-};
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 /* The passive side: drives its engine until the other has done. */
 static double serve(struct side *s)
@@ -96,7 +87,7 @@ static unsigned post_batch(struct side *s, const struct job *j, struct uroce_sen
 	return uroce_post_send(t->qp[q], wr, j->batch) == (int)j->batch ? j->batch : 0; /* a full queue takes none, and the next turn comes */
 }
 
-static double run_rate(struct side *s, struct job *j)
+static double run_rate(struct side *s, const struct job *j)
 {
 	struct set *t = &s->set[j->loop->kind];
 	if (s->index)
@@ -134,16 +125,15 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double run_stream(struct side *s, struct job *j)
+/* Messages of 1 MiB for PERIOD, STREAM_DEPTH outstanding; how long it took. */
+static double stream(struct side *s, const struct job *j, uint64_t *done)
 {
-	if (s->index)
-		return serve(s);
 	struct uroce_sge sge = { (uintptr_t)s->memory, j->loop->bytes, s->lkey };
 	struct set *t = &s->set[j->loop->kind];
 	struct uroce_send_wr wr = make_wr(s, j, &sge, UROCE_SEND_SIGNALED);
-	uint64_t done = 0;
 	unsigned under_way = 0;
-	double cpu = cpu_seconds(), from = bench_now(), now = from;
+	double from = bench_now(), now = from;
+	*done = 0;
 	while (now < from + PERIOD || under_way) {
 		while (now < from + PERIOD && under_way < STREAM_DEPTH && uroce_post_send(t->qp[0], &wr, 1) == 1)
 			under_way++;
@@ -151,16 +141,33 @@ static double run_stream(struct side *s, struct job *j)
 			uroce_engine_poll(s->ctx);
 		unsigned n = pair_take(t);
 		under_way -= n;
-		done += n;
+		*done += n;
 		now = bench_now();
 	}
 	s->pair->stop = true;
-	j->cpu += cpu_seconds() - cpu;
-	j->gib += (double)done * STREAM_BYTES / (1 << 30);
-	return (double)done * STREAM_BYTES * 8 / (now - from) / 1e9;
+	return now - from;
 }
 
-static double run_pingpong(struct side *s, struct job *j)
+static double run_stream(struct side *s, const struct job *j)
+{
+	uint64_t done;
+	if (s->index)
+		return serve(s);
+	double seconds = stream(s, j, &done);
+	return (double)done * STREAM_BYTES * 8 / seconds / 1e9;
+}
+
+static double run_stream_cpu(struct side *s, const struct job *j)
+{
+	uint64_t done;
+	if (s->index)
+		return serve(s);
+	double from = cpu_seconds();
+	stream(s, j, &done);
+	return (cpu_seconds() - from) / ((double)done * STREAM_BYTES / (1 << 30));
+}
+
+static double run_pingpong(struct side *s, const struct job *j)
 {
 	const size_t cell = PAIR_MEMORY - 64; /* no other loop writes there */
 	volatile uint64_t *in = (volatile uint64_t *)(void *)(s->memory + cell);
@@ -189,22 +196,10 @@ static const struct loop loops[] = {
 	{ "send_srq", run_rate, UROCE_OP_SEND, KIND_SRQ, 8 },
 	{ "ud_send", run_rate, UROCE_OP_SEND, KIND_UD, 64 },
 	{ "write_stream", run_stream, UROCE_OP_WRITE, KIND_PLAIN, STREAM_BYTES },
+	{ "write_stream_cpu", run_stream_cpu, UROCE_OP_WRITE, KIND_PLAIN, STREAM_BYTES },
 	{ "read_stream", run_stream, UROCE_OP_READ, KIND_PLAIN, STREAM_BYTES },
 	{ "write_pingpong", run_pingpong, UROCE_OP_WRITE, KIND_PLAIN, 8 },
 };
-
-static void run_plan(struct side *s, void *arg)
-{
-	struct plan *p = arg;
-	for (unsigned rep = 0; rep < REPS; rep++)
-		for (unsigned i = 0; i < p->jobs; i++) {
-			pair_sleep(s);
-			double value = p->job[i].loop->run(s, &p->job[i]);
-			if (!s->index)
-				p->job[i].result[rep] = value;
-			pair_meet(s);
-		}
-}
 
 static const struct loop *find_loop(const char *name)
 {
@@ -214,9 +209,38 @@ static const struct loop *find_loop(const char *name)
 	return NULL;
 }
 
+static const struct loop *next_loop(struct turns *t)
+{
+	const char *name = turns_next(t);
+	const struct loop *l = name ? find_loop(name) : NULL;
+	if (name && !l) {
+		fprintf(stderr, "no loop %s\n", name);
+		exit(2);
+	}
+	return l;
+}
+
+static void run_turns(struct side *s, void *arg)
+{
+	struct job *j = arg;
+	for (;;) {
+		if (!s->index)
+			j->loop = next_loop(&j->turns);
+		pair_sleep(s);
+		if (!j->loop)
+			return;
+		if (pair_open(s, j->loop->kind))
+			pair_sleep(s);
+		double value = j->loop->run(s, j);
+		if (!s->index)
+			turns_say(j->loop->name, value);
+		pair_meet(s);
+	}
+}
+
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench [-q QPS] [-b BATCH, 1 to 64] [-r] LOOP...\nloops:");
+	fprintf(stderr, "usage: bench [-q QPS] [-b BATCH, 1 to 64] [-r] [LOOP...]\nloops:");
 	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
 		fprintf(stderr, " %s", loops[i].name);
 	fprintf(stderr, "\n");
@@ -225,33 +249,20 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	struct plan plan = { 0 };
-	unsigned qps = 1, batch = 16, kinds = 0;
-	bool is_random = false;
+	struct job job = { .batch = 16 };
+	unsigned qps = 1;
 	for (int o; (o = getopt(argc, argv, "q:b:r")) != -1;)
 		switch (o) {
 		case 'q': qps = (unsigned)atoi(optarg); break;
-		case 'b': batch = (unsigned)atoi(optarg); break;
-		case 'r': is_random = true; break;
+		case 'b': job.batch = (unsigned)atoi(optarg); break;
+		case 'r': job.is_random = true; break;
 		default: return usage();
 		}
-	if (!qps || !batch || batch > 64 || optind == argc || argc - optind > 8)
+	if (!qps || !job.batch || job.batch > 64)
 		return usage();
-	for (; optind < argc; optind++) {
-		const struct loop *l = find_loop(argv[optind]);
-		if (!l)
-			return usage();
-		plan.job[plan.jobs++] = (struct job){ .loop = l, .batch = batch, .is_random = is_random };
-		kinds |= 1u << l->kind;
-	}
-	struct pair_config config = { .qps = qps, .depth = qps > 1 ? batch * 4 : 1024, .kinds = kinds, .cpu = { 0, 1 } };
-	pair_run(&config, run_plan, &plan);
-	for (unsigned i = 0; i < plan.jobs; i++) {
-		struct job *j = &plan.job[i];
-		qsort(j->result, REPS, sizeof(double), compare);
-		printf("%s %.3f   (%.3f .. %.3f)\n", j->loop->name, j->result[REPS / 2], j->result[0], j->result[REPS - 1]);
-		if (j->gib > 0)
-			printf("%s_cpu %.3f\n", j->loop->name, j->cpu / j->gib);
-	}
+	if (optind < argc)
+		job.turns.name = argv + optind;
+	struct pair_config config = { .qps = qps, .depth = qps > 1 ? job.batch * 4 : 1024, .cpu = { 0, 1 } };
+	pair_run(&config, run_turns, &job);
 	return 0;
 }

@@ -133,11 +133,15 @@ static void open_side(struct side *s)
 	s->rkey = uroce_mr_rkey(s->mr);
 }
 
-static void each_set(struct side *s, void (*one)(struct side *s, enum kind kind))
+bool pair_open(struct side *s, enum kind kind)
 {
-	for (unsigned k = 0; k < KINDS; k++)
-		if (s->pair->config.kinds >> k & 1)
-			one(s, (enum kind)k);
+	if (s->set[kind].qp)
+		return false;
+	open_set(s, kind);
+	pair_meet(s);
+	connect_set(s, kind);
+	pair_meet(s);
+	return true;
 }
 
 static void *run_side(void *arg)
@@ -145,13 +149,11 @@ static void *run_side(void *arg)
 	struct side *s = arg;
 	bench_pin(s->pair->config.cpu[s->index]);
 	open_side(s);
-	each_set(s, open_set);
-	pair_meet(s);
-	each_set(s, connect_set);
 	pair_meet(s);
 	s->pair->run(s, s->pair->arg);
 	pair_meet(s);
-	each_set(s, close_set);
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		close_set(s, (enum kind)kind); /* nothing of one that was not opened */
 	uroce_mr_deregister(s->mr);
 	uroce_close(s->ctx);
 	return NULL;

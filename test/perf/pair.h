@@ -17,7 +17,7 @@ enum kind { KIND_PLAIN, KIND_RQ, KIND_SRQ, KIND_UD, KINDS };
 
 struct pair;
 
-/* What one side has of a kind, in use only if the pair was asked for that kind. */
+/* What one side has of a kind, all zero until pair_open. */
 struct set {
 	unsigned qps;
 	struct uroce_cq *cq;
@@ -44,7 +44,6 @@ struct side {
 struct pair_config {
 	unsigned qps;
 	unsigned depth;    /* send WRs of a QP */
-	unsigned kinds;    /* which: bits of enum kind */
 	unsigned cpu[2];
 };
 
@@ -58,12 +57,14 @@ struct pair {
 	void *arg;
 };
 
-/* Opens both sides, connects qps QPs of each kind between them and calls run on each of the two threads. Ends the program with a line on any error. */
+/* Opens both sides and calls run on each of the two threads. Ends the program with a line on any error. */
 void pair_run(const struct pair_config *config, void (*run)(struct side *s, void *arg), void *arg);
 static inline struct side *pair_other(const struct side *s)
 {
 	return &s->pair->side[!s->index];
 }
+/* Connects qps QPs of a kind between the sides, which both call it. False: they were connected already. */
+bool pair_open(struct side *s, enum kind kind);
 /* Both sides go on when both have come, driving their engines meanwhile. */
 void pair_meet(struct side *s);
 /* Both sides sleep until both have come; stop is false again. */

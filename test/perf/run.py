@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures of uroce, each a ratio taken beside its yardstick in the same run.
+"""The figures of uroce, each a ratio taken beside its yardstick.
 
-A figure is the median of PAIRS ratios of alternating runs: yardstick, product, yardstick, product ... Absolute numbers of this machine or that mean nothing; the ratio does.
+A figure is the median of the ratios of pairs: yardstick, product, yardstick, product ... Programs that take turns (limits, bench) stay and sleep while the other runs, so that
+a pair is over within a second or two: where a virtual machine's two CPUs are placed changes within seconds, by a factor of four for a ping-pong, and two runs
+far apart compare two machines. Absolute numbers of this machine or that mean nothing; the ratio does.
 """
 import argparse
 import json
@@ -14,55 +16,50 @@ import sys
 import tempfile
 import time
 
-PAIRS = 15
+PAIRS = 30
+TAKE_TURNS = {"limits", "bench"}
 
 # Figures. product and yardstick: (program, arguments, name of the line it prints); the figure is product / yardstick, or product alone.
-# better: which way is good. target None: reported only.
-# A program and an engine on a CPU each; a program called served is application with a daemon behind it.
-APPLICATION = ["write_rate", "write_stream", "pingpong"]
-# The loops of limits are measured by one run of bench, as limits measures its own: interleaved, in the same rhythm.
-LOOPS = ["write_rate", "write_stream", "read_stream", "write_pingpong"]
-# Both of these are measured by one run each, interleaved.
-SENDS = ["ud_send", "write_rate"]
-RECEIVES = ["-q", "1000", "send_srq", "send_rq"]
+# better: which way is good. target None: reported only. A program called served or embedded is application with a daemon behind it or an engine in it, on the other CPU.
+# pairs: of one that takes long.
 FIGURES = [
     dict(name="write_rate", text="8-byte WRITE rate, one QP / limits' write_rate", unit="ratio", target=0.45, better="more",
-         product=("bench", LOOPS, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
+         product=("bench", [], "write_rate"), yardstick=("limits", [], "write_rate")),
     dict(name="write_goodput", text="1 MiB WRITE goodput, path MTU 4096 / limits' stream_4k", unit="ratio", target=0.60, better="more",
-         product=("bench", LOOPS, "write_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
+         product=("bench", [], "write_stream"), yardstick=("limits", [], "stream_4k")),
     dict(name="read_goodput", text="1 MiB READ goodput, path MTU 4096 / limits' stream_4k", unit="ratio", target=0.60, better="more",
-         product=("bench", LOOPS, "read_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
+         product=("bench", [], "read_stream"), yardstick=("limits", [], "stream_4k")),
     dict(name="write_pingpong", text="8-byte WRITE ping-pong half round trip, inline mode / limits' write_pingpong", unit="ratio", target=2.0, better="less",
-         product=("bench", LOOPS, "write_pingpong"), yardstick=("limits", [], "write_pingpong ns")),
+         product=("bench", [], "write_pingpong"), yardstick=("limits", [], "write_pingpong")),
     dict(name="qp_memory", text="idle QP in RTS, engine-side memory without its rings", unit="bytes", target=2048, better="less", pairs=1,
          product=("qp_memory", [], "qp_memory"), yardstick=None),
     dict(name="ud_rate", text="64-byte UD SEND rate / 8-byte RC WRITE rate, same run", unit="ratio", target=0.80, better="more",
-         product=("bench", SENDS, "ud_send"), yardstick=("bench", SENDS, "write_rate")),
+         product=("bench", [], "ud_send"), yardstick=("bench", [], "write_rate")),
     dict(name="srq_rate", text="SEND over 1,000 QPs into one SRQ / over 1,000 QPs each with its own RQ", unit="ratio", target=0.90, better="more",
-         product=("bench", RECEIVES, "send_srq"), yardstick=("bench", RECEIVES, "send_rq")),
+         product=("bench", ["-q", "1000"], "send_srq"), yardstick=("bench", ["-q", "1000"], "send_rq")),
     dict(name="qps_4096", text="8-byte WRITE rate, 4,096 QPs, 16 WRs a post on each / one QP, 16 WRs a post", unit="ratio", target=0.60, better="more",
-         product=("bench", ["-q", "4096", "write_rate"], "write_rate"), yardstick=("bench", ["-q", "1", "write_rate"], "write_rate")),
+         product=("bench", ["-q", "4096"], "write_rate"), yardstick=("bench", [], "write_rate")),
     dict(name="qps_4096_random", text="the same with one WR a post, QPs in random order / one QP, 16 WRs a post", unit="ratio", target=None, better="more",
-         product=("bench", ["-q", "4096", "-b", "1", "-r", "write_rate"], "write_rate"), yardstick=("bench", ["-q", "1", "write_rate"], "write_rate")),
-    dict(name="tcp_goodput", text="1 MiB WRITE goodput / kernel TCP on loopback, Gbit/s", unit="ratio", target=None, better="more",
-         product=("bench", LOOPS, "write_stream"), yardstick=("tcp", [], "tcp_stream")),
-    dict(name="tcp_pingpong", text="8-byte ping-pong half round trip / kernel TCP on loopback, both ends spinning, ns", unit="ratio", target=None, better="less",
-         product=("bench", LOOPS, "write_pingpong"), yardstick=("tcp", [], "tcp_pingpong")),
-    dict(name="tcp_cpu", text="CPU s/GiB, 1 MiB WRITE (both cores spin all the time) / kernel TCP", unit="ratio", target=None, better="less",
-         product=("bench", LOOPS, "write_stream_cpu"), yardstick=("tcp", [], "tcp_cpu")),
-    dict(name="served_write_rate", text="8-byte WRITE rate of a client of a daemon / embedded", unit="ratio", target=0.85, better="more",
-         product=("served", APPLICATION, "write_rate"), yardstick=("embedded", APPLICATION, "write_rate")),
-    dict(name="served_write_goodput", text="1 MiB WRITE goodput from pool memory through a daemon / embedded", unit="ratio", target=0.90, better="more",
-         product=("served", APPLICATION, "write_stream"), yardstick=("embedded", APPLICATION, "write_stream")),
-    dict(name="served_pingpong", text="8-byte ping-pong of two client processes of one daemon / embedded, both on one CPU", unit="ratio", target=None, better="less",
-         product=("served", APPLICATION, "pingpong"), yardstick=("embedded", APPLICATION, "pingpong")),
-    dict(name="embedded_rate_limit", text="8-byte WRITE rate, program and engine on a CPU each, embedded / limits' write_rate", unit="ratio", target=None, better="more",
-         product=("embedded", APPLICATION, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
-    dict(name="served_rate_limit", text="the same through a daemon / limits' write_rate", unit="ratio", target=None, better="more",
-         product=("served", APPLICATION, "write_rate"), yardstick=("limits", [], "write_rate M/s")),
-    dict(name="served_goodput_limit", text="1 MiB WRITE goodput through a daemon / limits' stream_4k", unit="ratio", target=None, better="more",
-         product=("served", APPLICATION, "write_stream"), yardstick=("limits", [], "stream_4k Gbit/s")),
-    dict(name="round_cost", text="engine's round, 10,000 QPs idle after one send each and 256 idle clients / 10 QPs and 1 client", unit="ratio", target=1.2, better="less",
+         product=("bench", ["-q", "4096", "-b", "1", "-r"], "write_rate"), yardstick=("bench", [], "write_rate")),
+    dict(name="tcp_goodput", text="1 MiB WRITE goodput / kernel TCP on loopback, Gbit/s", unit="ratio", target=None, better="more", pairs=15,
+         product=("bench", [], "write_stream"), yardstick=("tcp", [], "tcp_stream")),
+    dict(name="tcp_pingpong", text="8-byte ping-pong half round trip / kernel TCP on loopback, both ends spinning, ns", unit="ratio", target=None, better="less", pairs=15,
+         product=("bench", [], "write_pingpong"), yardstick=("tcp", [], "tcp_pingpong")),
+    dict(name="tcp_cpu", text="CPU s/GiB, 1 MiB WRITE (both cores spin all the time) / kernel TCP", unit="ratio", target=None, better="less", pairs=15,
+         product=("bench", [], "write_stream_cpu"), yardstick=("tcp", [], "tcp_cpu")),
+    dict(name="served_write_rate", text="8-byte WRITE rate of a client of a daemon / embedded", unit="ratio", target=0.85, better="more", pairs=15,
+         product=("served", ["write_rate"], "write_rate"), yardstick=("embedded", ["write_rate"], "write_rate")),
+    dict(name="served_write_goodput", text="1 MiB WRITE goodput from pool memory through a daemon / embedded", unit="ratio", target=0.90, better="more", pairs=15,
+         product=("served", ["write_stream"], "write_stream"), yardstick=("embedded", ["write_stream"], "write_stream")),
+    dict(name="served_pingpong", text="8-byte ping-pong of two client processes of one daemon / embedded, both on one CPU", unit="ratio", target=None, better="less", pairs=15,
+         product=("served", ["pingpong"], "pingpong"), yardstick=("embedded", ["pingpong"], "pingpong")),
+    dict(name="embedded_rate_limit", text="8-byte WRITE rate, program and engine on a CPU each, embedded / limits' write_rate", unit="ratio", target=None, better="more", pairs=15,
+         product=("embedded", ["write_rate"], "write_rate"), yardstick=("limits", [], "write_rate")),
+    dict(name="served_rate_limit", text="the same through a daemon / limits' write_rate", unit="ratio", target=None, better="more", pairs=15,
+         product=("served", ["write_rate"], "write_rate"), yardstick=("limits", [], "write_rate")),
+    dict(name="served_goodput_limit", text="1 MiB WRITE goodput through a daemon / limits' stream_4k", unit="ratio", target=None, better="more", pairs=15,
+         product=("served", ["write_stream"], "write_stream"), yardstick=("limits", [], "stream_4k")),
+    dict(name="round_cost", text="engine's round, 10,000 QPs idle after one send each and 256 idle clients / 10 QPs and 1 client", unit="ratio", target=1.2, better="less", pairs=3,
          product=("round_cost", [], "round_cost_many"), yardstick=("round_cost", [], "round_cost_few")),
     dict(name="fairness", text="least share of eight contexts of a daemon, one with 64 QPs of 64 KiB, seven with one of 4 KiB, times eight", unit="ratio", target=0.9, better="more", pairs=3,
          product=("served", ["fairness"], "fairness"), yardstick=None),
@@ -75,20 +72,45 @@ def free_huge_pages():
 
 
 class Runner:
-    """Runs the programs and reads the figures they print; a program's lines of one pair serve every figure that names them."""
+    """Runs the programs and reads the figures they print."""
 
     def __init__(self, build):
         self.dir = os.path.join(build, "test", "perf")
         self.uroced = os.path.join(build, "app", "uroced", "uroced")
         memory = ["--in-memory"] if free_huge_pages() >= 256 else ["--no-huge", "--no-shconf"]
         self.extra = {"limits": ["-l", "0-1", "--no-pci", *memory, "-m", "256", "--no-telemetry"]}
-        self.seen = {}
+        self.kept = {}  # programs that take turns, by their command
 
-    def forget(self):
-        self.seen = {}
+    def command(self, program, args):
+        return [os.path.join(self.dir, program), *self.extra.get(program, []), *args]
+
+    def turn(self, program, args, loop):
+        """One loop of a program that reads names of loops and answers each with a line; it sleeps meanwhile."""
+        command = self.command(program, args)
+        kept = self.kept.get(tuple(command))
+        if not kept:
+            errors = tempfile.TemporaryFile(mode="w+")
+            kept = self.kept[tuple(command)] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+            kept.errors = errors
+        try:
+            kept.stdin.write(loop + "\n")
+            kept.stdin.flush()
+        except BrokenPipeError:
+            pass
+        while line := kept.stdout.readline():
+            if line.startswith(loop + " "):  # EAL says things, too
+                return line
+        kept.wait()
+        kept.errors.seek(0)
+        sys.exit(f"{' '.join(command)} ended with {kept.returncode}:\n{kept.errors.read()}")
+
+    def close(self):
+        for kept in self.kept.values():
+            kept.stdin.close()
+            kept.wait()
 
     def run(self, program, args):
-        command = [os.path.join(self.dir, program), *self.extra.get(program, []), *args]
+        command = self.command(program, args)
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         if done.returncode:
             sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -112,34 +134,37 @@ class Runner:
                 daemon.terminate()
                 daemon.wait()
 
-    def value(self, source):
+    def once(self, program, args):
+        if program == "served":
+            return self.run_served(args)
+        if program == "embedded":
+            return self.run("application", ["embedded:net_ring,link=perf,side=0,ip=10.0.0.1/24,core=1,idle=spin", *args])
+        return self.run(program, args)
+
+    def value(self, source, seen):
+        """One value of a source (program, arguments, line). seen: what programs that do not take turns have printed in this pair."""
         program, args, line = source
-        key = (program, *args)
-        if key not in self.seen:
-            if program == "served":
-                self.seen[key] = self.run_served(args)
-            elif program == "embedded":
-                self.seen[key] = self.run("application", ["embedded:net_ring,link=perf,side=0,ip=10.0.0.1/24,core=1,idle=spin", *args])
-            else:
-                self.seen[key] = self.run(program, args)
-        match = re.search(re.escape(line) + r"\s+([0-9.]+)", self.seen[key])
+        if program in TAKE_TURNS:
+            text = self.turn(program, args, line)
+        else:
+            key = (program, *args)
+            if key not in seen:
+                seen[key] = self.once(program, args)
+            text = seen[key]
+        match = re.search(re.escape(line) + r"\s+([0-9.]+)", text)
         if not match:
-            sys.exit(f"{program} printed no line '{line}':\n{self.seen[key]}")
+            sys.exit(f"{program} printed no line '{line}':\n{text}")
         return float(match.group(1))
 
 
-def measure(figures, runner, pairs):
-    samples = {f["name"]: [] for f in figures}
-    for n in range(pairs):
-        runner.forget()
-        for f in figures:
-            if n >= f.get("pairs", pairs):
-                continue
-            limit = runner.value(f["yardstick"]) if f["yardstick"] else None
-            product = runner.value(f["product"])
-            samples[f["name"]].append((product / limit if limit else product, product, limit))
-        print(f"\rpair {n + 1} of {pairs}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+def measure(f, runner, pairs):
+    """Pairs (ratio, product, yardstick) of a figure."""
+    samples = []
+    for _ in range(pairs):
+        seen = {}
+        limit = runner.value(f["yardstick"], seen) if f["yardstick"] else None
+        product = runner.value(f["product"], seen)
+        samples.append((product / limit if limit else product, product, limit))
     return samples
 
 
@@ -154,13 +179,18 @@ def judge(f, samples):
                 low=round(min(s[0] for s in samples), 3), high=round(max(s[0] for s in samples), 3), pairs=len(samples))
 
 
-def print_table(rows):
-    print(f"{'figure':<84} {'value':>8} {'target':>8}  {'':4} {'low..high':>14} {'product':>10} {'limit':>10}")
-    for r in rows:
-        target = "report" if r["target"] is None else ("" if r["better"] == "more" else "<") + f"{r['target']:g}"
-        verdict = {True: "ok", False: "FAIL", None: ""}[r["pass"]]
-        limit = "" if r["limit"] is None else f"{r['limit']:.2f}"
-        print(f"{r['text']:<84} {r['value']:>8g} {target:>8}  {verdict:4} {r['low']:>6g}..{r['high']:<6g} {r['product']:>10.2f} {limit:>10}")
+WIDTH = max(len(f["text"]) for f in FIGURES)
+
+
+def print_head():
+    print(f"{'figure':<{WIDTH}} {'value':>8} {'target':>8}  {'':4} {'low..high':>14} {'product':>10} {'yardstick':>10} {'pairs':>5}")
+
+
+def print_row(r):
+    target = "report" if r["target"] is None else ("" if r["better"] == "more" else "<") + f"{r['target']:g}"
+    verdict = {True: "ok", False: "FAIL", None: ""}[r["pass"]]
+    limit = "" if r["limit"] is None else f"{r['limit']:.2f}"
+    print(f"{r['text']:<{WIDTH}} {r['value']:>8g} {target:>8}  {verdict:4} {r['low']:>6g}..{r['high']:<6g} {r['product']:>10.2f} {limit:>10} {r['pairs']:>5}", flush=True)
 
 
 def main():
@@ -169,7 +199,7 @@ def main():
     p.add_argument("--json", metavar="FILE", help="write the figures as an array of objects")
     p.add_argument("--check", action="store_true", help="exit 1 when a figure misses its target")
     p.add_argument("--only", metavar="NAME", help="one figure: " + ", ".join(f["name"] for f in FIGURES))
-    p.add_argument("--pairs", type=int, default=PAIRS, help=f"pairs of runs, {PAIRS} if not given; fewer is for trying out")
+    p.add_argument("--pairs", type=int, default=PAIRS, help=f"pairs of runs, {PAIRS} if not given, fewer of what takes long; fewer is for trying out")
     args = p.parse_args()
     figures = [f for f in FIGURES if args.only in (None, f["name"])]
     if not figures:
@@ -178,10 +208,13 @@ def main():
         p.error("two CPUs and at least one pair are needed")
     runner = Runner(args.build)
     print(f"layout: side 0 on CPU 0, side 1 on CPU 1, two spinning threads in all; embedded and served: program on CPU 0, engine on CPU 1; net_ring; {'huge pages' if '--in-memory' in runner.extra['limits'] else 'no huge pages'}; "
-          f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}; medians of {args.pairs} alternating pairs")
-    samples = measure(figures, runner, args.pairs)
-    rows = [judge(f, samples[f["name"]]) for f in figures]
-    print_table(rows)
+          f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}; medians of alternating pairs")
+    print_head()
+    rows = []
+    for f in figures:
+        rows.append(judge(f, measure(f, runner, min(args.pairs, f.get("pairs", args.pairs)))))
+        print_row(rows[-1])
+    runner.close()
     if args.json:
         with open(args.json, "w") as out:
             json.dump(rows, out, indent=1)
