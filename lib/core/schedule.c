@@ -8,6 +8,8 @@
 #define TURN 16u          /* packets of one QP before the next of its group has its turn */
 #define STUCK 8u          /* QPs without a buffer, or with a long queue to flush, in one call */
 #define COPIES 256u       /* for members of groups, of one call: they are made before anything else is looked at */
+#define AHEAD 3u          /* frames whose lines are asked for before they are written: fewer come too late, many more are forgotten again */
+#define AHEAD_BYTES 192u  /* of each: a datagram of 64 bytes, whole; the processor sees by itself where longer ones go on */
 #define ADDRESS_FRAMES 4u /* ARP, ND and echo in one call: a flood of questions must not stop the QPs */
 
 static uint8_t *loop_buffer(struct core *c)
@@ -68,12 +70,32 @@ static int way_of_next(const struct core *c, struct qp *q, const struct ah **ah)
 	return (*ah)->is_group ? TO_GROUP : way_to(c, (*ah)->is_local, qpn);
 }
 
+/* Has the processor get a line that will be written. There is an instruction of its own for it, which compilers use only when told that every processor has it; where it is missing it does nothing. */
+static inline void claim_line(const uint8_t *line)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/* Whoever received a frame that was in this buffer before, over a ring between two cores, still has its lines. Stores are done in order, so each would wait for its own line; and loads that need what several of
+ * them stored, as those of the ICRC do, wait too. Measured where the cores are far apart: a third more datagrams of 64 bytes. */
+static inline void claim_ahead(const struct outlet *o)
+{
+	if (o->used + AHEAD < o->n)
+		for (unsigned at = 0; at < AHEAD_BYTES; at += ABI_CACHE_LINE)
+			claim_line(o->frames[o->used + AHEAD].data + at);
+}
+
 static uint8_t *next_buffer(struct core *c, const struct outlet *o, int way)
 {
 	if (way == TO_LOOP)
 		return loop_buffer(c);
 	if (way == TO_GROUP && (o->copies >= COPIES || !loop_buffer(c))) /* for the members here */
 		return NULL;
+	claim_ahead(o);
 	return o->used < o->n ? o->frames[o->used].data : NULL;
 }
 
