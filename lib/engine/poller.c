@@ -298,17 +298,17 @@ static uint64_t stamp(struct poller *p)
 }
 
 /* Who drives this core may have been away (without a CPU, or a program with something else to do). What came meanwhile came in time, so no timer fires before it has been looked at: until a round finds nothing
- * to do, for so many rounds, or until the next absence. */
+ * to do, or for so many rounds, of which each further absence takes half. A round that finds nothing runs the timers itself, for there may be an absence before each. */
 static void run_core(struct poller *p, uint64_t now_ns, unsigned work)
 {
 	if (unlikely(now_ns - p->now_ns > AWAY_NS))
-		p->late_rounds = p->late_rounds ? 0 : LATE_ROUNDS;
-	if (likely(!p->late_rounds)) {
+		p->late_rounds = p->late_rounds ? p->late_rounds / 2 : LATE_ROUNDS;
+	bool is_late = unlikely(p->late_rounds) && (work || core_has_packets(p->config.core));
+	p->late_rounds = is_late ? p->late_rounds - 1 : 0;
+	if (is_late)
+		core_run_without_timers(p->config.core, now_ns);
+	else
 		core_run(p->config.core, now_ns);
-		return;
-	}
-	core_run_without_timers(p->config.core, now_ns);
-	p->late_rounds = work || core_has_packets(p->config.core) ? p->late_rounds - 1 : 0;
 }
 
 /* Sends before it receives: what a program posts before it drives a round leaves at once, and the acknowledgement of its former WR, which is in the port by then, costs time while the peer has something to do. The timers come behind what was received. */

@@ -5,7 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -152,9 +156,56 @@ static void leave_loopback(void *arg)
 	expect_nothing_again(&a, &b);
 }
 
+static atomic_bool has_ended;
+
+static void *spin(void *arg)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	CHECK(!pthread_setaffinity_np(pthread_self(), sizeof(set), &set));
+	setpriority(PRIO_PROCESS, 0, -20); /* this thread; refused to all but root, and the absences are shorter then */
+	while (!has_ended)
+		;
+	return NULL;
+}
+
+/* A poll core that gives up its CPU in every round gets it back when its neighbour has had its share, so it is away before each round. Its timers run all the same. */
+static void share_the_cpu(void *arg)
+{
+	static struct end a, b;
+	struct uroce_wc wc;
+	pthread_t neighbour;
+	unsigned done = 0;
+	open_end(&a, "embedded:net_ring,link=away,side=0,ip=10.1.0.1/24,core=0,idle=pause");
+	open_end(&b, "inline:net_ring,link=away,side=1,ip=10.1.0.2/24");
+	connect_ends(&a, &b);
+	post_all(&a, &b, 1);
+	for (unsigned round = 0; done < QPS; round++) { /* the neighbours are known from here on */
+		CHECK(round < AWAY_US);
+		drive(&b, 1);
+		done += uroce_cq_poll(a.cq, &wc, 1) == 1;
+		usleep(10);
+	}
+	CHECK(!pthread_create(&neighbour, NULL, spin, NULL));
+	post_all(&a, &b, 1); /* nobody answers */
+	for (unsigned ms = 0; !uroce_cq_poll(a.cq, &wc, 1); ms += 10) { /* and nobody wakes the engine */
+		CHECK(ms < 10000);
+		usleep(10000);
+	}
+	CHECK(wc.status == UROCE_WC_RETRY_EXC_ERR);
+	has_ended = true;
+	pthread_join(neighbour, NULL);
+}
+
 static void test_acknowledgements_wait_in_the_port(void **state)
 {
 	assert_int_equal(side_child(leave_requester, NULL), 0);
+}
+
+static void test_timers_of_a_core_that_shares_its_cpu(void **state)
+{
+	assert_int_equal(side_child(share_the_cpu, NULL), 0);
 }
 
 static void test_posted_after_an_absence(void **state)
@@ -173,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_acknowledgements_wait_in_the_port),
 		cmocka_unit_test(test_posted_after_an_absence),
 		cmocka_unit_test(test_packets_wait_in_the_engine),
+		cmocka_unit_test(test_timers_of_a_core_that_shares_its_cpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
