@@ -22,6 +22,7 @@
 #define LOOK_EVERY 1024u   /* rounds of an engine between two looks at the socket */
 #define LOOK_MS 100        /* between two looks at whether a wait was interrupted */
 #define CONNECT_MS 5000    /* for so long a server is looked for */
+#define DIAL_MS 1000       /* and for so long at one address: a name may have several, and nobody at the first */
 
 static uint64_t now_ms(void)
 {
@@ -110,15 +111,42 @@ static int take_client(const struct exchange *x, int listener)
 	return fd;
 }
 
+static int open_listener(const struct addrinfo *at)
+{
+	int on = 1, off = 0, err, fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (at->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (!bind(fd, at->ai_addr, at->ai_addrlen) && !listen(fd, 1))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+/* IPv6 first: where no host is named it takes IPv4, too. */
+static int open_first_listener(const struct addrinfo *list)
+{
+	static const int families[] = { AF_INET6, AF_INET };
+	int fd = -1;
+	for (unsigned f = 0; f < 2; f++)
+		for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+			if (a->ai_family == families[f])
+				fd = open_listener(a);
+	return fd;
+}
+
 int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 {
-	int err, on = 1, fd = -1, listener = -1;
+	int err, fd = -1;
 	struct addrinfo *list = resolve(at, true, usual_port, &err);
 	if (!list)
 		return -1;
-	listener = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (listener < 0 || bind(listener, list->ai_addr, list->ai_addrlen) || listen(listener, 1))
+	int listener = open_first_listener(list);
+	if (listener < 0)
 		fprintf(stderr, "%s: cannot listen at %s: %s\n", program_invocation_short_name, at, strerror(errno));
 	else
 		fd = take_client(x, listener);
@@ -132,8 +160,9 @@ int exchange_listen(struct exchange *x, const char *at, const char *usual_port)
 }
 
 /* A connection, or -1 and why not: nobody may answer for long. */
-static int dial(const struct exchange *x, const struct addrinfo *to, uint64_t end_ms, int *err)
+static int dial(const struct exchange *x, const struct addrinfo *to, int *err)
 {
+	uint64_t end_ms = now_ms() + DIAL_MS;
 	socklen_t len = sizeof(*err);
 	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	*err = fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen) ? errno : 0;
@@ -149,15 +178,26 @@ static int dial(const struct exchange *x, const struct addrinfo *to, uint64_t en
 	return -1;
 }
 
-int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
+/* One of these addresses, round and round: the server may be about to start. */
+static int dial_any(const struct exchange *x, const struct addrinfo *list, int *err)
 {
 	uint64_t end_ms = now_ms() + CONNECT_MS;
-	int err, fd;
+	int fd = -1;
+	for (const struct addrinfo *a = list; fd < 0 && now_ms() < end_ms && !is_interrupted(x); a = a->ai_next ? a->ai_next : list) {
+		fd = dial(x, a, err);
+		if (fd < 0 && !a->ai_next)
+			nanosleep(&(struct timespec){ 0, LOOK_MS * 1000000 }, NULL);
+	}
+	return fd;
+}
+
+int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
+{
+	int err;
 	struct addrinfo *list = resolve(to, false, usual_port, &err);
 	if (!list)
 		return -1;
-	while ((fd = dial(x, list, end_ms, &err)) < 0 && now_ms() < end_ms && !is_interrupted(x))
-		nanosleep(&(struct timespec){ 0, LOOK_MS * 1000000 }, NULL);
+	int fd = dial_any(x, list, &err);
 	freeaddrinfo(list);
 	if (fd < 0) {
 		fprintf(stderr, "%s: nobody answers at %s: %s (expected: a server there, such as %s --listen)\n", program_invocation_short_name, to, strerror(err), program_invocation_short_name);

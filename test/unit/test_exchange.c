@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a line while an engine is driven that has something to do in every round. */
+/* Reading a line while an engine is driven that has something to do in every round; and the addresses of a name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,12 +93,90 @@ static void test_the_end_is_seen(void **state)
 	assert_true(pair.x.is_closed);
 }
 
+/* ---- addresses ---- */
+
+/* A listening socket at 127.0.0.1, and only there, as text ":PORT". */
+static int listen4(char text[16])
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_return_code(bind(fd, (struct sockaddr *)&a, len), 0);
+	assert_return_code(listen(fd, 1), 0);
+	assert_return_code(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	snprintf(text, 16, ":%u", ntohs(a.sin_port));
+	return fd;
+}
+
+/* Without a host a client means this one: ::1 first, where nobody is, then 127.0.0.1. */
+static void test_every_address_is_tried(void **state)
+{
+	char to[16];
+	struct exchange x = { .fd = -1 };
+	int listener = listen4(to);
+	assert_int_equal(exchange_connect(&x, to, "1"), 0);
+	exchange_close(&x);
+	close(listener);
+}
+
+static struct server {
+	char at[16];
+	int rc;
+} server;
+
+static void *serve_one(void *arg)
+{
+	struct exchange x = { .fd = -1, .is_interrupted = is_interrupted };
+	server.rc = exchange_listen(&x, server.at, "1");
+	exchange_close(&x);
+	return NULL;
+}
+
+static void dial_server(const char *host)
+{
+	char to[32];
+	pthread_t thread;
+	struct exchange x = { .fd = -1 };
+	server.rc = -1;
+	pair.is_interrupted = false;
+	assert_int_equal(pthread_create(&thread, NULL, serve_one, NULL), 0);
+	snprintf(to, sizeof(to), "%s%s", host, server.at);
+	int rc = exchange_connect(&x, to, "1");
+	pair.is_interrupted = true; /* the server waits no longer */
+	pthread_join(thread, NULL);
+	exchange_close(&x);
+	assert_int_equal(rc, 0);
+	assert_int_equal(server.rc, 0);
+}
+
+static bool has_ipv6(void)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	if (fd >= 0)
+		close(fd);
+	return !rc;
+}
+
+static void test_a_server_takes_both_families(void **state)
+{
+	close(listen4(server.at));
+	dial_server("127.0.0.1");
+	if (has_ipv6())
+		dial_server("[::1]");
+	else
+		print_message("[::1] is not tried: this machine has no IPv6\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_line_is_seen, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(test_an_interrupt_is_seen, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(test_the_end_is_seen, open_pair, close_pair),
+		cmocka_unit_test(test_every_address_is_tried),
+		cmocka_unit_test(test_a_server_takes_both_families),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,15 +85,18 @@ int greeting_listen(const char *at)
 	return fd;
 }
 
-/* One try. */
-static int dial(const struct addrinfo *to)
+/* One try, at each of these addresses. */
+static int dial(const struct addrinfo *list)
 {
-	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
-	if (fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen))
-		return fd;
-	err = -errno;
-	if (fd >= 0)
-		close(fd);
+	int err = 0;
+	for (const struct addrinfo *to = list; to; to = to->ai_next) {
+		int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen))
+			return fd;
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+	}
 	return err;
 }
 
