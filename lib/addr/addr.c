@@ -34,7 +34,8 @@ int addr_new(struct addr **out, const struct addr_config *config, struct wheel *
 		return -ENOMEM;
 	a->config = *config;
 	set_defaults(&a->config);
-	neigh_table_init(&a->neighs, &a->config, &a->stats, wheel, ah_on_neigh_changed);
+	neigh_table_init(&a->neighs, &a->config, &a->stats, wheel, ah_on_neigh_changed, ah_has_progress);
+	timer_init(&a->try_stranded, ah_try_stranded);
 	a->neighs.now_ns = now_ns;
 	for (int i = 0; i < 2; i++)
 		membership_init(&a->groups[i], i == 0, &a->config, &a->stats, wheel, now_ns);
@@ -54,6 +55,7 @@ void addr_free(struct addr *a)
 	if (!a)
 		return;
 	ah_close_all(a);
+	wheel_cancel(a->neighs.wheel, &a->try_stranded);
 	for (int i = 0; i < 2; i++)
 		membership_free(&a->groups[i]);
 	neigh_table_free(&a->neighs);

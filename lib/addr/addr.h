@@ -106,6 +106,8 @@ struct ah {
 	struct neigh *neigh;
 	struct ah *next, **at;                 /* among the AHs of its neighbour */
 	void (*on_changed)(struct ah *ah);     /* state changed; may be NULL; may open and close any AH */
+	uint32_t (*progress)(const struct ah *ah); /* differs whenever something that was sent has arrived; NULL: nobody tells */
+	uint32_t progress_seen;
 	struct addr *addr;
 };
 
@@ -114,6 +116,10 @@ struct ah {
 int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_changed)(struct ah *), uint64_t now_ns);
 /* The same to a multicast group: ready at once. 0; -EINVAL (no such GID index, address families differ, no group). */
 int ah_open_group(struct ah *ah, struct addr *a, const struct ah_fields *f);
+/* For an owner that gets word of what arrives: from then on its neighbour need not be asked while that goes on (RFC 4861, 7.3.1). */
+void ah_watch_progress(struct ah *ah, uint32_t (*progress)(const struct ah *ah));
+/* An owner has something to send by an AH that is AH_UNREACHABLE: its neighbour is asked again, unless that was just now. true: it is AH_RESOLVING, and on_changed comes. */
+bool ah_ask_again(struct ah *ah, uint64_t now_ns);
 void ah_close(struct ah *ah);
 
 /* ---- Packets ---- */

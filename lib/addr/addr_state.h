@@ -24,6 +24,7 @@ struct addr {
 	struct membership groups[2]; /* IPv4, IPv6 */
 	struct ah *local;          /* AHs that need no neighbour: to ourselves, and to groups */
 	struct ah *stranded;       /* AHs without a way */
+	struct timer try_stranded; /* armed: one of them lacked only room for a question */
 	struct reply *replies;     /* ring of config.max_replies */
 	uint32_t reply_head, reply_count;
 	unsigned turn;             /* replies, questions and reports take turns */
@@ -43,5 +44,7 @@ void ah_route_all(struct addr *a);
 /* ah.c: addr goes; AHs that are still open are closed. */
 void ah_close_all(struct addr *a);
 void ah_on_neigh_changed(struct neigh *n, uint64_t now_ns);
+bool ah_has_progress(struct neigh *n);
+void ah_try_stranded(struct timer *t, uint64_t now_ns);
 
 #endif

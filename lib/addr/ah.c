@@ -10,6 +10,7 @@
 #include "addr_state.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { HOP_LIMIT_DEFAULT = 64 };
@@ -175,6 +176,31 @@ void ah_on_neigh_changed(struct neigh *n, uint64_t now_ns)
 	}
 }
 
+void ah_watch_progress(struct ah *ah, uint32_t (*progress)(const struct ah *ah))
+{
+	ah->progress = progress;
+	ah->progress_seen = progress(ah);
+}
+
+bool ah_has_progress(struct neigh *n)
+{
+	bool has_progress = false;
+	for (struct ah *ah = n->ahs; ah; ah = ah->next) {
+		uint32_t progress = ah->progress ? ah->progress(ah) : ah->progress_seen;
+		has_progress |= progress != ah->progress_seen;
+		ah->progress_seen = progress;
+	}
+	return has_progress;
+}
+
+bool ah_ask_again(struct ah *ah, uint64_t now_ns)
+{
+	if (ah->state != AH_UNREACHABLE || !ah->neigh || !neigh_ask_again(ah->neigh, now_ns))
+		return false;
+	ah->state = AH_RESOLVING; /* its owner knows, and the others go on: they have nothing to send */
+	return true;
+}
+
 static void gather_all(struct addr *a, struct ah **todo)
 {
 	for (struct neigh *n = a->neighs.by_key; n; n = n->hh.next)
@@ -183,12 +209,23 @@ static void gather_all(struct addr *a, struct ah **todo)
 	move_all(&a->stranded, todo);
 }
 
+/* Many new neighbours at once are more than may be asked at once. */
+static void wait_for_room(struct addr *a, struct way *w)
+{
+	if (a->neighs.pending == a->config.max_pending)
+		w->state = AH_RESOLVING;
+	if (!timer_is_armed(&a->try_stranded))
+		wheel_arm(a->neighs.wheel, &a->try_stranded, a->neighs.now_ns + a->config.ask_interval_ns);
+}
+
 /* The new way first, then the old one goes: a neighbour that stays the same is not forgotten in between. */
 static void route_again(struct ah *ah)
 {
 	struct addr *a = ah->addr;
 	struct neigh *old = ah->neigh;
 	struct way w = find_way(a, ah, a->neighs.now_ns);
+	if (w.err == -ENOBUFS)
+		wait_for_room(a, &w);
 	unlink_ah(ah);
 	take_way(ah, &w);
 	if (old)
@@ -200,6 +237,16 @@ void ah_route_all(struct addr *a)
 {
 	struct ah *todo = NULL;
 	gather_all(a, &todo);
+	while (todo)
+		route_again(todo);
+}
+
+void ah_try_stranded(struct timer *t, uint64_t now_ns)
+{
+	struct addr *a = (struct addr *)((uint8_t *)t - offsetof(struct addr, try_stranded));
+	struct ah *todo = NULL;
+	a->neighs.now_ns = now_ns;
+	move_all(&a->stranded, &todo);
 	while (todo)
 		route_again(todo);
 }

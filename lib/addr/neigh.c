@@ -8,7 +8,7 @@
  * most max_pending; only entries with users are asked for and have their timer armed; one without users is on the idle list.
  *
  * RFC 826; RFC 4861, 7.2.2 (retransmission), 7.2.3 to 7.2.5 (what solicitations and advertisements teach), 7.3 (unreachability,
- * here with ARP too); RFC 1122, 2.3.2.1 (stale ARP entries). */
+ * here with ARP too; 7.3.1: what is acknowledged has arrived); RFC 1122, 2.3.2.1 (stale ARP entries). */
 #define HASH_NONFATAL_OOM 1
 #include "neigh.h"
 
@@ -21,9 +21,9 @@ enum { BACKOFF_MAX = 5 }; /* a neighbour that stays away is asked for every fail
 static void on_timer(struct timer *timer, uint64_t now_ns);
 
 void neigh_table_init(struct neigh_table *t, const struct addr_config *config, struct addr_stats *stats, struct wheel *wheel,
-		      void (*on_changed)(struct neigh *n, uint64_t now_ns))
+		      void (*on_changed)(struct neigh *n, uint64_t now_ns), bool (*has_progress)(struct neigh *n))
 {
-	*t = (struct neigh_table){ .config = config, .stats = stats, .wheel = wheel, .on_changed = on_changed };
+	*t = (struct neigh_table){ .config = config, .stats = stats, .wheel = wheel, .on_changed = on_changed, .has_progress = has_progress };
 	TAILQ_INIT(&t->idle);
 	TAILQ_INIT(&t->questions);
 	slab_init(&t->slab, sizeof(struct neigh), 64, config->max_neighbours);
@@ -168,7 +168,7 @@ static void watch(struct neigh *n)
 }
 
 /* FAILED and in use: it may come back, and then must not wait for somebody to open an AH. */
-static void ask_again(struct neigh *n, uint64_t now_ns)
+static void ask_by_itself(struct neigh *n, uint64_t now_ns)
 {
 	struct neigh_table *t = n->table;
 	if (t->pending == t->config->max_pending) {
@@ -178,12 +178,25 @@ static void ask_again(struct neigh *n, uint64_t now_ns)
 	begin_asking(n);
 }
 
-/* A round had no answer, or the time to begin one has come. One lost round does not cut off a neighbour that has just been there:
+/* Its round is over, well or badly. */
+static void end_round(struct neigh *n)
+{
+	wheel_cancel(n->table->wheel, &n->timer);
+	n->is_refreshing = false;
+	if (n->queue == NEIGH_ON_QUESTIONS)
+		put_on(n, NEIGH_ON_NONE);
+}
+
+/* A round had no answer, or the time to begin one has come. Nobody need be asked who answers what is sent; and a host whose programs do may be unable to. One lost round does not cut off a neighbour that has just been there:
  * packets have retries of their own, and these are the bound that the program chose. */
 static void refresh(struct neigh *n, uint64_t now_ns)
 {
 	const struct addr_config *c = n->table->config;
-	if (!n->is_refreshing) {
+	if (n->table->has_progress(n)) {
+		end_round(n);
+		n->check_ns = now_ns + c->fresh_ns;
+		watch(n);
+	} else if (!n->is_refreshing) {
 		n->is_refreshing = true;
 		begin_round(n);
 	} else if (n->tries < c->ask_tries) {
@@ -203,7 +216,7 @@ static void on_timer(struct timer *timer, uint64_t now_ns)
 	if (n->state == NEIGH_KNOWN)
 		refresh(n, now_ns);
 	else if (n->state == NEIGH_FAILED)
-		ask_again(n, now_ns);
+		ask_by_itself(n, now_ns);
 	else if (n->tries < n->table->config->ask_tries)
 		put_on(n, NEIGH_ON_QUESTIONS);
 	else
@@ -242,6 +255,13 @@ int neigh_use(struct neigh_table *t, const struct gid *gid, uint16_t vlan, uint6
 	return 0;
 }
 
+bool neigh_ask_again(struct neigh *n, uint64_t now_ns)
+{
+	if (must_be_asked_first(n, now_ns) && n->table->pending < n->table->config->max_pending)
+		begin_asking(n);
+	return n->state == NEIGH_ASKING;
+}
+
 void neigh_drop(struct neigh *n)
 {
 	if (--n->users)
@@ -256,15 +276,6 @@ void neigh_drop(struct neigh *n)
 }
 
 /* ---- knowledge ---- */
-
-/* Its round is over, well or badly. */
-static void end_round(struct neigh *n)
-{
-	wheel_cancel(n->table->wheel, &n->timer);
-	n->is_refreshing = false;
-	if (n->queue == NEIGH_ON_QUESTIONS)
-		put_on(n, NEIGH_ON_NONE);
-}
 
 void neigh_fail(struct neigh *n, uint64_t now_ns)
 {

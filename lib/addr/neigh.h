@@ -57,6 +57,7 @@ struct neigh_table {
 	uint32_t count, pending;     /* pending: ASKING */
 	uint64_t now_ns;             /* of the last call or timer that named it, for those that do not */
 	void (*on_changed)(struct neigh *n, uint64_t now_ns); /* state or MAC; may drop any user; the table touches nothing afterwards */
+	bool (*has_progress)(struct neigh *n); /* whether what its users sent since the last call has arrived */
 };
 
 /* What a message is worth. */
@@ -70,7 +71,7 @@ enum neigh_learn {
 
 /* config and stats stay the caller's and must live as long. */
 void neigh_table_init(struct neigh_table *t, const struct addr_config *config, struct addr_stats *stats, struct wheel *wheel,
-		      void (*on_changed)(struct neigh *n, uint64_t now_ns));
+		      void (*on_changed)(struct neigh *n, uint64_t now_ns), bool (*has_progress)(struct neigh *n));
 /* Forgets everything, users too. */
 void neigh_table_free(struct neigh_table *t);
 
@@ -78,6 +79,8 @@ struct neigh *neigh_find(const struct neigh_table *t, const struct gid *gid, uin
 /* Adds a user, creating the neighbour and asking for it when that is needed. No hook is called. -ENOBUFS: table full of neighbours
  * in use, or too many pending. */
 int neigh_use(struct neigh_table *t, const struct gid *gid, uint16_t vlan, uint64_t now_ns, struct neigh **out);
+/* A user has something for a neighbour that did not answer: asked again if that was long enough ago. Whether it is being asked. */
+bool neigh_ask_again(struct neigh *n, uint64_t now_ns);
 /* Takes a user away. */
 void neigh_drop(struct neigh *n);
 /* 0; -ENOENT: no entry, and the message is not worth one; -ENOBUFS: full; -EAGAIN: not taken (a static entry, or no override). */

@@ -105,8 +105,9 @@ static enum drop on_nak(struct qp *q, const struct packet *p)
 		return DROP_ACK_RESERVED;
 	bool is_whole = acknowledge(q, p->psn);
 	if (code) {
-		/* what is refused is not the oldest when that waits for an answer: it was executed, and the answer is lost for ever */
-		qp_fail_send(q, (struct failure){ is_whole ? fatal_naks[code].status : (uint8_t)ABI_WC_RETRY_EXC_ERR, fatal_naks[code].cause });
+		/* what is refused is behind the oldest when that waits for an answer: it was executed, and the answer is lost for ever */
+		bool is_oldest = is_whole || psn_is_within(p->psn, q->flight.oldest->first, q->flight.oldest->psns);
+		qp_fail_send(q, (struct failure){ is_oldest ? fatal_naks[code].status : (uint8_t)ABI_WC_RETRY_EXC_ERR, fatal_naks[code].cause });
 		return DROP_NONE;
 	}
 	if (retry_is_waiting(q)) /* rxe sends RNR NAK and then this for the same PSN: the wait stands */

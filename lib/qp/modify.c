@@ -172,6 +172,13 @@ static void on_path_changed(struct ah *ah)
 	qp_wake(q);
 }
 
+/* The acknowledged requests of ours, and the peer's that came since ours were answered. */
+static uint32_t progress_of(const struct ah *ah)
+{
+	const struct qp *q = (const struct qp *)((const uint8_t *)ah - offsetof(struct qp, ah));
+	return (q->flight.una.v + q->resp.epsn.v) & PSN_MASK;
+}
+
 static int open_path(struct qp *q, const struct abi_qp_attr *a, uint32_t dest_qpn, char *text, uint32_t len)
 {
 	char peer[GID_TEXT_MAX];
@@ -191,6 +198,8 @@ static int open_path(struct qp *q, const struct abi_qp_attr *a, uint32_t dest_qp
 	/* an AH is linked into its neighbour's list and so cannot be moved; the second opening of the same path finds what the first one found */
 	rc = ah_open(&q->ah, q->env->addr, &f, on_path_changed, q->env->now_ns);
 	q->has_ah = rc == 0;
+	if (q->has_ah && q->service == SERVICE_RC)
+		ah_watch_progress(&q->ah, progress_of);
 	return rc ? refuse(text, len, rc, "QP 0x%x: the path to %s went away", q->qpn, gid_format(&f.dgid, peer)) : 0;
 }
 
@@ -271,15 +280,21 @@ static int prepare(struct qp *q, const struct abi_qp_attr *a, uint32_t mask, cha
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing the path", q->qpn);
 	if (q->state == ABI_QP_SQD && (mask & ABI_QP_MAX_QP_RD_ATOMIC) && !req_is_drained(q))
 		return refuse(text, len, -EBUSY, "QP 0x%x: the SQ is still draining, wait for SQ_DRAINED before changing max_rd_atomic", q->qpn);
-	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC) {
-		int rc = replay_resize(&q->out.replay, a->max_dest_rd_atomic);
-		qp_count_bytes(q);
-		if (rc)
-			return refuse(text, len, rc, "QP 0x%x: max_dest_rd_atomic %u: %s", q->qpn, a->max_dest_rd_atomic, rc == -EBUSY ? "more READs and atomics are being answered" : "out of memory");
-	}
+	struct replay records;
+	int rc = 0;
+	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC)
+		rc = replay_copy(&q->out.replay, a->max_dest_rd_atomic, &records);
+	if (rc)
+		return refuse(text, len, rc, "QP 0x%x: max_dest_rd_atomic %u: %s", q->qpn, a->max_dest_rd_atomic, rc == -EBUSY ? "more READs and atomics are being answered" : "out of memory");
 	if (mask & ABI_QP_AV)
-		return open_path(q, a, mask & ABI_QP_DEST_QPN ? a->dest_qpn : q->dest_qpn, text, len);
-	return 0;
+		rc = open_path(q, a, mask & ABI_QP_DEST_QPN ? a->dest_qpn : q->dest_qpn, text, len);
+	if (mask & ABI_QP_MAX_DEST_RD_ATOMIC) {
+		replay_free(rc ? &records : &q->out.replay);
+		if (!rc)
+			q->out.replay = records;
+		qp_count_bytes(q);
+	}
+	return rc;
 }
 
 int qp_modify(struct qp *q, const struct abi_qp_attr *attr, uint32_t mask, const struct modify_limits *limits, char *text, uint32_t len)

@@ -15,7 +15,7 @@ static struct replay_record *record_at(const struct replay *r, uint32_t i)
 	return &r->record[at];
 }
 
-int replay_resize(struct replay *r, uint32_t room)
+int replay_copy(const struct replay *r, uint32_t room, struct replay *to)
 {
 	struct replay_record *record = NULL;
 	uint32_t kept = r->count < room ? r->count : room;
@@ -24,16 +24,14 @@ int replay_resize(struct replay *r, uint32_t room)
 			return -EBUSY;
 	if (room && !(record = calloc(room, sizeof(*record))))
 		return -ENOMEM;
-	struct replay fresh = { .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0 };
+	*to = (struct replay){ .record = record, .room = room, .count = kept, .newest = kept ? kept - 1 : 0 };
 	for (uint32_t i = 0; i < kept; i++) {
 		record[i] = *record_at(r, r->count - kept + i);
 		if (record[i].is_pending) {
 			record[i].is_pending = false;
-			replay_mark(&fresh, &record[i]);
+			replay_mark(to, &record[i]);
 		}
 	}
-	free(r->record);
-	*r = fresh;
 	return 0;
 }
 
@@ -63,7 +61,7 @@ struct replay_record *replay_push(struct replay *r)
 
 struct replay_record *replay_find(const struct replay *r, struct psn psn)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
+	for (uint32_t i = r->count; i-- > 0;) {
 		struct replay_record *rec = record_at(r, i);
 		if (psn_is_within(psn, rec->first, rec->psns))
 			return rec;

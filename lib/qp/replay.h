@@ -41,13 +41,13 @@ struct replay {
 	struct replay_record *due; /* the oldest pending one; NULL when none is */
 };
 
-/* room 0 is allowed: then nothing can be recorded. The newest records stay. 0; -EBUSY: more answers are due than that; -ENOMEM. */
-int replay_resize(struct replay *r, uint32_t room);
+/* A ring of another size with the newest records, to be used instead of r or freed. room 0 is allowed: then nothing can be recorded. 0; -EBUSY: more answers are due than that; -ENOMEM. */
+int replay_copy(const struct replay *r, uint32_t room, struct replay *to);
 void replay_free(struct replay *r);
 /* A slot for a new request, made pending by the caller through replay_mark; NULL when the peer has more outstanding than it may: the oldest has never been answered. A repetition of the oldest that is
  * still due is given up: a peer that is at its limit and sends a new request has the first answer. */
 struct replay_record *replay_push(struct replay *r);
-/* The record that psn belongs to; NULL when there is none. */
+/* The newest record that psn belongs to; NULL when there is none. Records are kept however long ago they were made, so one from a former turn of the PSNs may name the same. */
 struct replay_record *replay_find(const struct replay *r, struct psn psn);
 void replay_mark(struct replay *r, struct replay_record *rec);
 void replay_done(struct replay *r, struct replay_record *rec);

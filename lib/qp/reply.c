@@ -22,7 +22,7 @@ void reply_ack(struct qp *q)
 void reply_nak(struct qp *q, uint8_t syndrome, struct psn psn, bool is_last)
 {
 	struct out *o = &q->out;
-	if (o->is_last)
+	if (o->is_last && !psn_is_before(psn, o->nak_psn))
 		return;
 	o->is_nak_due = true;
 	o->is_ack_due = false; /* a NAK acknowledges what is before it */
@@ -126,8 +126,12 @@ static uint32_t build_nak(struct qp *q, uint8_t *frame)
 uint32_t reply_tx(struct qp *q, uint8_t *frame)
 {
 	struct out *o = &q->out;
-	if (!q->has_ah || q->ah.state != AH_READY)
+	if (!q->has_ah)
 		return 0;
+	if (q->ah.state != AH_READY) {
+		ah_ask_again(&q->ah, q->env->now_ns); /* the peer is there: it has just sent something */
+		return 0;
+	}
 	if (o->replay.due) {
 		struct replay_record *rec = o->replay.due;
 		uint32_t len = replay_is_atomic(rec) ? build_atomic_answer(q, rec, frame) : build_read_answer(q, rec, frame);

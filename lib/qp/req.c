@@ -270,10 +270,10 @@ static bool is_path_ready(struct qp *q)
 		return true;
 	if (q->ah.state == AH_RESOLVING)
 		return false;
-	if (q->service == SERVICE_RC)
-		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
-	else
+	if (q->service != SERVICE_RC)
 		lose_unreachable(q);
+	else if (!ah_ask_again(&q->ah, q->env->now_ns))
+		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
 	return false;
 }
 

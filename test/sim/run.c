@@ -236,7 +236,7 @@ static void let_run(struct run *r)
 	while (!verdict_is_bad(&r->verdict) && !is_over(r)) {
 		is_moving = sim_world_step(r->world, is_dead ? TIME_MAX_NS : r->plan->dead_ns);
 		if (!is_dead && sim_world_now(r->world) >= r->plan->dead_ns) {
-			sim_world_cut(r->world, r->plan->dead_host);
+			sim_world_cut(r->world, r->plan->dead_host, true);
 			is_dead = is_moving = true;
 		}
 		sim_world_stats(r->world, &stats);

@@ -173,9 +173,9 @@ uint64_t sim_link_next(const struct sim_link *l)
 	return at < due ? at : due;
 }
 
-void sim_link_cut(struct sim_link *l)
+void sim_link_cut(struct sim_link *l, bool is_cut)
 {
-	l->is_cut = true;
+	l->is_cut = is_cut;
 }
 
 uint64_t sim_link_overflows(const struct sim_link *l)

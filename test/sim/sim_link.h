@@ -41,8 +41,8 @@ uint64_t sim_link_next(const struct sim_link *l);
 uint32_t sim_link_backlog(struct sim_link *l, uint64_t now_ns);
 uint64_t sim_link_room_at(struct sim_link *l, uint64_t now_ns, uint32_t frames);
 
-/* From now on everything that arrives is lost. */
-void sim_link_cut(struct sim_link *l);
+/* From now on everything that arrives is lost; or no more. */
+void sim_link_cut(struct sim_link *l, bool is_cut);
 uint64_t sim_link_overflows(const struct sim_link *l);
 bool sim_link_has_faults(const struct sim_link *l);
 

@@ -120,10 +120,10 @@ void sim_world_add_actor(struct sim_world *w, const struct sim_actor *actor)
 	w->actor[w->actors++] = *actor;
 }
 
-void sim_world_cut(struct sim_world *w, unsigned host)
+void sim_world_cut(struct sim_world *w, unsigned host, bool is_cut)
 {
-	sim_link_cut(w->up[host]);
-	sim_link_cut(w->down[host]);
+	sim_link_cut(w->up[host], is_cut);
+	sim_link_cut(w->down[host], is_cut);
 }
 
 /* ---- time ---- */

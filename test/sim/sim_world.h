@@ -38,8 +38,8 @@ void sim_world_free(struct sim_world *w);
 /* host->pool and host->uplink are set here. */
 struct sim_host *sim_world_add_host(struct sim_world *w, struct sim_host_config *host, const struct sim_cable *cable);
 void sim_world_add_actor(struct sim_world *w, const struct sim_actor *actor);
-/* Cuts both links of a host. */
-void sim_world_cut(struct sim_world *w, unsigned host);
+/* Cuts both links of a host, or mends them. */
+void sim_world_cut(struct sim_world *w, unsigned host, bool is_cut);
 
 uint64_t sim_world_now(const struct sim_world *w);
 /* One moment: everything that is due next. false: nothing is due before until_ns, which it now is. */

@@ -162,7 +162,7 @@ static void test_destroy_while_the_peer_is_dead(void **state)
 	struct uroce_sge sge;
 	rig_open(&r, &(struct rig_config){ .hosts = 2 });
 	struct core *c = sim_host_core(r.host[0]);
-	sim_world_cut(r.world, 1);
+	sim_world_cut(r.world, 1, true);
 	for (unsigned i = 0; i < 10000; i++) {
 		struct rig_end *e = &r.near[0];
 		struct uroce_qp_init init = { .send_cq = r.cq[0], .recv_cq = r.cq[0], .cap = { .max_send_wr = 8 } };
@@ -182,6 +182,44 @@ static void test_destroy_while_the_peer_is_dead(void **state)
 	struct core_stats s;
 	core_stats(c, &s);
 	assert_int_equal(s.qps, 0);
+	rig_close(&r);
+}
+
+/* Nothing was sent while the peer was away, for longer than its MAC is believed: a connection that is idle has lost nothing. It may be used as soon as the peer is there again, by either end. */
+static void test_an_outage_of_an_idle_connection(void **state)
+{
+	for (unsigned sender = 0; sender < 2; sender++) {
+		struct rig r;
+		struct uroce_sge sge;
+		struct uroce_wc wc;
+		rig_open(&r, &(struct rig_config){ .hosts = 2 });
+		struct rig_end *from = sender ? &r.far[0] : &r.near[0], *to = sender ? &r.near[0] : &r.far[0];
+		struct uroce_send_wr wr = rig_wr(from, to, &sge, UROCE_OP_WRITE, 64);
+		stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
+		sim_world_cut(r.world, 1, true);
+		rig_run(&r, 100 * SECOND);
+		sim_world_cut(r.world, 1, false);
+		assert_int_equal(uroce_post_send(from->qp, &wr, 1), 1);
+		assert_int_equal(rig_wait(&r, sender, &wc, 1, SECOND), 1);
+		assert_int_equal(wc.status, UROCE_WC_SUCCESS);
+		rig_close(&r);
+	}
+}
+
+/* A peer that is not there ends the QP, and not later than it takes to ask for it. */
+static void test_an_outage_that_lasts(void **state)
+{
+	struct rig r;
+	struct uroce_sge sge;
+	struct uroce_wc wc;
+	rig_open(&r, &(struct rig_config){ .hosts = 2 });
+	struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
+	stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
+	sim_world_cut(r.world, 1, true);
+	rig_run(&r, 100 * SECOND);
+	assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
+	assert_int_equal(rig_wait(&r, 0, &wc, 1, SECOND), 1);
+	assert_int_equal(wc.status, UROCE_WC_RETRY_EXC_ERR);
 	rig_close(&r);
 }
 
@@ -326,6 +364,8 @@ int main(void)
 		cmocka_unit_test(test_every_size_around_the_mtu_with_every_operation),
 		cmocka_unit_test(test_the_largest_message_at_the_smallest_mtu),
 		cmocka_unit_test(test_destroy_while_the_peer_is_dead),
+		cmocka_unit_test(test_an_outage_of_an_idle_connection),
+		cmocka_unit_test(test_an_outage_that_lasts),
 		cmocka_unit_test(test_one_loss_costs_a_round_trip),
 		cmocka_unit_test(test_lossy_neighbours_leave_the_others_alone),
 		cmocka_unit_test(test_counters_equal_the_wire),

@@ -80,7 +80,7 @@ static void test_uc_peer_without_an_address(void **state)
 	struct uroce_wc wc[64];
 	rig_open(&r, &(struct rig_config){ .service = UROCE_UC, .hosts = 3, .first_psn = 100 });
 	struct uroce_send_wr wr = rig_wr(&r.near[1], &r.far[1], &sge, UROCE_OP_SEND, 5000), to_other = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_SEND, 8);
-	sim_world_cut(r.world, 2);
+	sim_world_cut(r.world, 2, true);
 	/* until its neighbour entry has gone, packets are lost on the wire; then they are lost here */
 	for (unsigned s = 0; s < 80 && !rig_counter(r.near[1].qp, QP_TX_UNREACHABLE); s++) {
 		assert_int_equal(uroce_post_send(r.near[1].qp, &wr, 1), 1);

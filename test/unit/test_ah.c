@@ -132,6 +132,109 @@ static void test_an_unreachable_one_that_speaks_is_reachable(void **state)
 	ah_close(&back);
 }
 
+/* Its owner has something for it: no need to wait for our next round, which is the later the longer it was away. */
+static void test_an_unreachable_one_is_asked_again(void **state)
+{
+	static struct ah ah, other;
+	y.is_deaf = true;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	host_open(&x, &other, 0, "10.0.0.2", NULL);
+	hosts_run(&x, &y, 20 * SECOND, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	while (host_stats(&x).failed < 6) /* now the next round is 32 s away */
+		hosts_run(&x, &y, 10 * MS, 10 * MS);
+	assert_false(ah_ask_again(&ah, now)); /* it was asked just now */
+	hosts_run(&x, &y, 2 * SECOND, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	changed = 0;
+	assert_true(ah_ask_again(&ah, now));
+	assert_int_equal(ah.state, AH_RESOLVING);
+	hosts_run(&x, &y, 600 * MS, 10 * MS);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	assert_int_equal(changed, 1);
+	assert_false(ah_ask_again(&ah, now));
+	hosts_run(&x, &y, SECOND, 10 * MS);
+	y.is_deaf = false;
+	assert_true(ah_ask_again(&ah, now));
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(ah.state, AH_READY);
+	assert_int_equal(other.state, AH_READY);
+	assert_false(ah_ask_again(&ah, now));
+	ah_close(&ah);
+	ah_close(&other);
+}
+
+static uint32_t acknowledged;
+
+static uint32_t progress(const struct ah *ah)
+{
+	return acknowledged;
+}
+
+/* RFC 4861, 7.3.1: as long as its acknowledgements come it is there, whatever it says to ARP. */
+static void test_one_that_acknowledges_is_not_asked(void **state)
+{
+	static struct ah ah;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	ah_watch_progress(&ah, progress);
+	hosts_run(&x, &y, 0, 1);
+	assert_int_equal(ah.state, AH_READY);
+	y.is_deaf = true;
+	uint64_t asked = host_stats(&x).asked;
+	for (unsigned i = 0; i < 10; i++) {
+		acknowledged++;
+		hosts_run(&x, &y, 29 * SECOND, SECOND);
+	}
+	assert_int_equal(host_stats(&x).asked, asked);
+	assert_int_equal(ah.state, AH_READY);
+	hosts_run(&x, &y, 35 * SECOND, SECOND / 10);
+	assert_true(host_stats(&x).asked > asked);
+	assert_int_equal(ah.state, AH_READY);
+	acknowledged++;
+	hosts_run(&x, &y, 20 * SECOND, SECOND / 10); /* in the middle of being asked */
+	asked = host_stats(&x).asked;
+	hosts_run(&x, &y, 9 * SECOND, SECOND / 10);
+	assert_int_equal(host_stats(&x).asked, asked);
+	hosts_run(&x, &y, 70 * SECOND, SECOND / 10);
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	ah_close(&ah);
+}
+
+/* A new address makes many hosts neighbours that were behind a router, more than may be asked at once. */
+static void test_more_new_neighbours_than_may_be_asked_at_once(void **state)
+{
+	enum { N = 9 };
+	struct host z;
+	static struct ah ah[N];
+	char text[32];
+	struct gid any = gid_of("0.0.0.0"), router = gid_of("10.0.0.254");
+	host_init(&z, 3, (struct addr_config){ .max_pending = 2 });
+	host_add(&z, "10.0.0.1", VLAN_NONE, 24);
+	assert_int_equal(addr_route_add(z.a, &any, 0, &router), 0);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "10.0.1.%u", 2 + i);
+		assert_int_equal(host_open(&z, &ah[i], 0, text, NULL), 0);
+	}
+	host_hear_arp(&z, stranger, VLAN_NONE, "10.0.0.254", "10.0.0.1");
+	host_add(&z, "10.0.1.1", VLAN_NONE, 24);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(ah[i].state, AH_RESOLVING);
+	/* the first of them are not there, and make room after half a second; the last ones answer */
+	for (unsigned round = 0; round < 50; round++) {
+		hosts_run(&z, NULL, 100 * MS, 10 * MS);
+		for (unsigned i = N / 2; i < N; i++) {
+			snprintf(text, sizeof(text), "10.0.1.%u", 2 + i);
+			if (ah[i].neigh && ah[i].state == AH_RESOLVING)
+				host_hear_arp(&z, stranger, VLAN_NONE, text, "10.0.1.1");
+		}
+	}
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(ah[i].state, i < N / 2 ? AH_UNREACHABLE : AH_READY);
+	for (unsigned i = 0; i < N; i++)
+		ah_close(&ah[i]);
+	host_free(&z);
+}
+
 static void test_many_share_one_neighbour(void **state)
 {
 	enum { N = 500 };
@@ -382,6 +485,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_template, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_states_and_hooks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_unreachable_one_that_speaks_is_reachable, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_unreachable_one_is_asked_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_that_acknowledges_is_not_asked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_new_neighbours_than_may_be_asked_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_share_one_neighbour, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gateway, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_open_ahs_follow_routes, set_up, tear_down),
