@@ -11,14 +11,16 @@ static void print_help(const struct option_table *t)
 	fputs(t->head, stdout);
 	for (const struct option_row *r = t->rows; r < t->rows + t->count; r++)
 		printf("  --%-10s %s%s%s\n", r->name, r->text, r->value ? ". Takes " : "", r->value ? r->takes : "");
-	printf("  --%-10s this\n", "help");
+	printf("  --%-10s this\nA value may also stand behind =, as in --%s=VALUE.\n", "help", t->rows->name);
 }
 
-/* By "--name" or "-d". */
+/* By "--name", "--name=VALUE" or "-d". */
 static const struct option_row *find_row(const struct option_table *t, const char *word)
 {
+	bool is_long = !strncmp(word, "--", 2);
+	size_t len = is_long ? strcspn(word + 2, "=") : 0;
 	for (const struct option_row *r = t->rows; r < t->rows + t->count; r++)
-		if ((!strncmp(word, "--", 2) && !strcmp(word + 2, r->name)) || (r->letter && word[0] == '-' && word[1] == r->letter && !word[2]))
+		if ((is_long && strlen(r->name) == len && !memcmp(word + 2, r->name, len)) || (r->letter && word[0] == '-' && word[1] == r->letter && !word[2]))
 			return r;
 	return NULL;
 }
@@ -31,14 +33,25 @@ bool option_table_take(const struct option_table *t, struct options *o, const ch
 	return false;
 }
 
+/* What is behind "=", or the next word. One that may be left out is not the next option; "-" by itself is none. NULL: there is no value. */
+static const char *find_value(const struct option_row *r, char **argv, int *at)
+{
+	const char *equals = strncmp(argv[*at], "--", 2) ? NULL : strchr(argv[*at], '='), *next = argv[*at + 1];
+	if (equals)
+		return equals + 1;
+	if (!next || r->value == NO_VALUE || (r->value == MAY_HAVE_VALUE && next[0] == '-' && next[1]))
+		return NULL;
+	return argv[++*at];
+}
+
 static bool take_row(const struct option_row *r, char **argv, int *at, struct options *o)
 {
-	const char *value = NULL;
-	if (r->value != NO_VALUE && argv[*at + 1] && (r->value == NEEDS_VALUE || strncmp(argv[*at + 1], "--", 2)))
-		value = argv[++*at];
-	if ((r->value != NEEDS_VALUE || value) && r->take(o, value))
+	const char *value = find_value(r, argv, at);
+	bool is_fitting = value ? r->value != NO_VALUE : r->value != NEEDS_VALUE;
+	if (is_fitting && r->take(o, value))
 		return true;
-	fprintf(stderr, "%s: --%s%s%s: expected %s\n", program_invocation_short_name, r->name, value ? " " : "", value ? value : "", r->takes[0] ? r->takes : "something else");
+	fprintf(stderr, "%s: --%s%s%s: expected %s\n", program_invocation_short_name, r->name, value ? " " : "", value ? value : "",
+		value && r->value == NO_VALUE ? "no value" : r->takes[0] ? r->takes : "something else");
 	return false;
 }
 

@@ -404,12 +404,12 @@ def the_unit_is_right():
 
 
 def the_commands_of_the_guide():
-    """Each ```sh line, as it stands, on a host that is as the guide has it: eth0, uroced on the PATH, /run and /etc of its own. Those of systemd, users and other hosts are only looked at."""
+    """Each ```sh line, as it stands, on a host that is as the guide has it: eth0, uroced on the PATH, /run and /etc of its own. The other host of a pair is this one. Those of systemd and users are only looked at."""
     with open(os.path.join(ROOT, 'doc/guide/uroced.md')) as f:
         guide = f.read()
     lines = [line for block in re.findall(r'^```sh\n(.*?)^```', guide, re.M | re.S) for line in block.splitlines()]
     assert lines
-    left_out = re.compile(r'systemctl|systemd-sysusers|sudoedit|meson install|usermod|hugepages\.sh|--listen|--connect HOST')
+    left_out = re.compile(r'systemctl|systemd-sysusers|sudoedit|meson install|usermod|hugepages\.sh')
     script = ['set -e', 'mount -t tmpfs none /run', 'export PATH=%s:$PATH' % os.path.dirname(UROCED), 'cd %s' % tmp]
     daemon = None
     done = 0
@@ -425,6 +425,10 @@ def the_commands_of_the_guide():
             script += ['mkdir -p %s' % os.path.dirname(os.path.dirname(name)), line + ' & pid=$!',
                        'for i in $(seq 1000); do [ -S %s ] && break; kill -0 $pid; sleep 0.02; done; [ -S %s ]' % (name, name)]
             daemon = name
+        elif '--listen' in line:
+            script.append(line.split('#')[0] + '& server=$!')
+        elif '--connect HOST' in line:  # this one, and for less long
+            script += [line.split('#')[0].replace('HOST', '127.0.0.1') + ' --seconds 0.02', 'wait $server']
         else:
             script.append(line)
     script.append('kill $pid; wait $pid')

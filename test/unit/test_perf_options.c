@@ -141,6 +141,36 @@ static void test_pingpong(void **state)
 	assert_null(program_find(UROCE_UD, true));
 }
 
+/* An option whose value may be left out, before another option. */
+static void test_left_out_values(void **state)
+{
+	struct options o;
+	assert_true(parse("--listen -d " DEVICE, &o));
+	assert_string_equal(o.listen, "");
+	assert_string_equal(o.device[0], DEVICE);
+	assert_true(parse("--json -d " DEVICE " --json", &o));
+	assert_string_equal(o.json, "-");
+	assert_string_equal(o.device[0], DEVICE);
+	assert_true(parse("--json - --progress", &o));
+	assert_string_equal(o.json, "-");
+	assert_true(parse("--json a.json", &o));
+	assert_string_equal(o.json, "a.json");
+}
+
+static void test_values_behind_equals(void **state)
+{
+	struct options o;
+	assert_true(parse("--sizes=8,4K --listen=7000 --json=a=b --device=" DEVICE, &o));
+	assert_int_equal(o.size_count, 2);
+	assert_string_equal(o.listen, "7000");
+	assert_string_equal(o.json, "a=b");
+	assert_string_equal(o.device[0], DEVICE);
+	assert_false(parse("--verify=yes", &o));
+	assert_false(parse("--sizes= --verify", &o));
+	assert_false(parse("--size=8", &o));
+	assert_false(parse("-d=" DEVICE, &o));
+}
+
 static struct trial make_trial(const struct operation *op, enum uroce_service service)
 {
 	return (struct trial){ .op = op, .service = service, .has_srq = true, .test = TEST_VERIFY, .size = 77, .qps = 3, .depth = 32, .batch = 16, .inline_bytes = 5, .mtu = 512, .iters = 9,
@@ -197,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_services), cmocka_unit_test(test_srq), cmocka_unit_test(test_refused), cmocka_unit_test(test_pingpong),
+		cmocka_unit_test(test_left_out_values), cmocka_unit_test(test_values_behind_equals),
 		cmocka_unit_test(test_trial_travels), cmocka_unit_test(test_trial_refused),
 	};
 	unsetenv("UROCE_DEVICE");
