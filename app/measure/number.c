@@ -14,8 +14,8 @@ bool number_take(const char *text, uint64_t max, const char **end, uint64_t *out
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	uint64_t v = strtoull(text, &after, 0);
-	const char *unit = *after ? strchr(units, *after & ~0x20) : NULL;
+	uint64_t v = strtoull(text, &after, text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10);
+	const char *unit = memchr(units, *after & ~0x20, sizeof(units) - 1);
 	unsigned shift = unit ? 10u * (unsigned)(unit - units + 1) : 0;
 	*end = after + (unit != NULL);
 	if (errno || v > max >> shift)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of bytes as people write them: 8, 4K, 64M (powers of 1024). */
+/* Numbers of bytes as people write them: 8, 4K, 64M (powers of 1024); decimal, hexadecimal behind 0x. */
 #ifndef APP_NUMBER_H
 #define APP_NUMBER_H
 

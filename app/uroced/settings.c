@@ -107,7 +107,7 @@ static bool parse_size(const char *text, uint64_t max, uint64_t *out)
 		return false;
 	errno = 0;
 	unsigned long long n = strtoull(text, &end, 10);
-	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	const char *unit = memchr(units, *end & ~0x20, sizeof(units) - 1);
 	unsigned shift = unit ? 10u * (unsigned)(unit - units + 1) : 0;
 	if (errno || end[unit != NULL] || n > max >> shift)
 		return false;

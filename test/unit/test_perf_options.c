@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "number.h"
 #include "operation.h"
 #include "options.h"
 #include "program.h"
@@ -171,6 +172,23 @@ static void test_values_behind_equals(void **state)
 	assert_false(parse("-d=" DEVICE, &o));
 }
 
+static void test_numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t value; /* 0: none */
+	} rows[] = {
+		{ "1", 1 }, { "1k", 1 << 10 }, { "2G", UINT64_C(2) << 30 }, { "010", 10 }, { "08", 8 }, { "0x10", 16 }, { "0X1fK", 31 << 10 },
+		{ "1 ", 0 }, { "1`", 0 }, { "1KB", 0 }, { "1T", 0 }, { " 1", 0 }, { "-1", 0 }, { "0x", 0 }, { "0xg", 0 }, { "", 0 }, { "1025G", 0 }, { "18446744073709551617", 0 },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t value = 0;
+		bool is_number = number_take_all(rows[i].text, 1, UINT64_C(1) << 40, &value);
+		if (is_number != (rows[i].value != 0) || (is_number && value != rows[i].value))
+			fail_msg("\"%s\": %d, %llu", rows[i].text, is_number, (unsigned long long)value);
+	}
+}
+
 static struct trial make_trial(const struct operation *op, enum uroce_service service)
 {
 	return (struct trial){ .op = op, .service = service, .has_srq = true, .test = TEST_VERIFY, .size = 77, .qps = 3, .depth = 32, .batch = 16, .inline_bytes = 5, .mtu = 512, .iters = 9,
@@ -227,7 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_services), cmocka_unit_test(test_srq), cmocka_unit_test(test_refused), cmocka_unit_test(test_pingpong),
-		cmocka_unit_test(test_left_out_values), cmocka_unit_test(test_values_behind_equals),
+		cmocka_unit_test(test_left_out_values), cmocka_unit_test(test_values_behind_equals), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_trial_travels), cmocka_unit_test(test_trial_refused),
 	};
 	unsetenv("UROCE_DEVICE");

@@ -316,6 +316,19 @@ static void test_refused_files(void **state)
 	refuse(NULL, "--config /", "/: cannot be read: Is a directory", NULL, NULL);
 }
 
+/* A blank behind a number, as only a command line has it, is no unit. */
+static void test_refused_blank(void **state)
+{
+	static const char *const words[] = { "uroced", "--vdev", VDEV, "--group", "0 " };
+	char text[5][64], *argv[6] = { NULL };
+	struct settings s;
+	for (unsigned i = 0; i < 5; i++)
+		argv[i] = strcpy(text[i], words[i]);
+	FILE *err = fopen("/dev/null", "w");
+	assert_int_equal(settings_read(&s, 5, argv, err, err), SETTINGS_WRONG);
+	fclose(err);
+}
+
 static void test_refused_options(void **state)
 {
 	refuse(NULL, "", "no port: expected --vdev", "[port]", NULL);
@@ -421,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_file_shape),
 		cmocka_unit_test(test_refused_values),
 		cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_refused_blank),
 		cmocka_unit_test(test_refused_options),
 		cmocka_unit_test(test_help_and_version),
 		cmocka_unit_test(test_example),
