@@ -51,24 +51,22 @@ static bool unpack(json_t *message, struct about *a)
 	return true;
 }
 
-static int pin(int cpu)
+int host_pin(const struct host *h)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
-	if (cpu < 0)
+	if (h->cpu < 0)
 		return 0;
-	CPU_SET((unsigned)cpu, &set);
+	CPU_SET((unsigned)h->cpu, &set);
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		return 0;
-	fprintf(stderr, "uroce-compare: --cores: CPU %d is not there, or not for this process: expected others\n", cpu);
+	fprintf(stderr, "uroce-compare: --cores: CPU %d is not there, or not for this process: expected others\n", h->cpu);
 	return -1;
 }
 
 int host_meet(struct host *h)
 {
 	const struct about *a = &h->self;
-	if (pin(h->cpu))
-		return -1;
 	look_at_self(h);
 	json_t *hello = json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b}", "uroce_compare", VERSION, "machine", a->machine, "name", a->name, "system", a->system, "cpus", a->cpus, "cpu", a->cpu,
 		"spinning", a->spinning, "daemon", a->daemon, "can_trace", a->can_trace);
@@ -99,9 +97,7 @@ int host_choose(struct host *h, const struct transport *t)
 		host_close(h);
 		return 0;
 	}
-	if (h->is_open)
-		return 0;
-	int err = h->device ? end_open(&h->end, h->device, h->options->gid_index) : -ENODEV;
+	int err = h->is_open ? 0 : h->device ? end_open(&h->end, h->device, h->options->gid_index) : -ENODEV;
 	if (err)
 		return err;
 	h->is_open = true;

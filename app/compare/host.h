@@ -28,7 +28,9 @@ struct host {
 	pid_t daemon; /* whose usage this end reads; 0: none, or the other end does */
 };
 
-/* Pins this thread, says who we are and hears who the other end is. 0, or -1 after a line on standard error. */
+/* Pins this thread, and those that it begins. 0, or -1 after a line on standard error. */
+int host_pin(const struct host *h);
+/* Says who we are and hears who the other end is. 0, or -1 after a line on standard error. */
 int host_meet(struct host *h);
 /* Opens the device before a transport that needs it, and closes it before one that does not: a poll core would be in its way, as would af_packet's socket. 0, or negative after a line on standard error. */
 int host_choose(struct host *h, const struct transport *t);

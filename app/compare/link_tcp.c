@@ -4,13 +4,12 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "meet.h"
 #include "sockets.h"
 
 #define READ_BYTES (256u << 10)
-#define ACCEPT_SECONDS 10
 
 struct tcp {
 	uint64_t came, taken; /* bytes of the stream */
@@ -22,12 +21,11 @@ static int accept_peer(struct link *l)
 	int port, listener = exchange_offer(l->exchange, SOCK_STREAM, &port);
 	if (listener < 0)
 		return link_fail(l, "cannot listen");
-	int err = link_say(l, json_pack("{s:i}", "port", port));
-	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = ACCEPT_SECONDS }, sizeof(struct timeval));
-	if (!err)
-		l->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	close(listener);
-	return err ? err : l->fd < 0 ? link_fail(l, "nobody connects") : 0;
+	if (!link_say(l, json_pack("{s:i}", "port", port)))
+		l->fd = meet_accept(listener);
+	else
+		close(listener);
+	return l->fd < 0 ? link_fail(l, "nobody connects") : 0;
 }
 
 static int dial(struct link *l)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host.h"
+#include "meet.h"
 
 /* CPU number n of those that this process may use, or -1. */
 static int nth_cpu(int n)
@@ -41,6 +42,8 @@ static int run_side(const struct options *o, int side, int fd, pid_t family)
 	struct host h = { .options = o, .is_client = !side, .cpu = o->cpu[0] < 0 ? nth_cpu(side) : o->cpu[side] < 0 ? o->cpu[0] : o->cpu[side] };
 	exchange_init(&h.exchange, fd);
 	choose_device(&h, o, side, family);
+	if (host_pin(&h))
+		return 1;
 	return side ? server_run(&h) : client_run(&h);
 }
 
@@ -63,12 +66,24 @@ static int run_both(const struct options *o)
 	return rc ? rc : !is_fine;
 }
 
+/* What comes first needs the device, if any of it does: what is wrong with it shows before the other end is met. */
+static int open_device(struct host *h)
+{
+	for (unsigned i = 0; transport_at(i); i++)
+		if (h->options->transports & 1u << i && transport_at(i)->has_device)
+			return host_choose(h, transport_at(i));
+	return 0;
+}
+
 static int run_one(const struct options *o)
 {
 	struct host h = { .options = o, .is_client = !o->listen, .cpu = o->cpu[0], .device = o->device[0] };
-	if (o->listen ? exchange_listen(&h.exchange, o->listen, EXCHANGE_PORT) : exchange_connect(&h.exchange, o->connect, EXCHANGE_PORT))
+	if (host_pin(&h) || open_device(&h))
 		return 1;
-	return o->listen ? server_run(&h) : client_run(&h);
+	if (!meet_peer(&h.exchange, o->listen, o->connect, EXCHANGE_PORT))
+		return o->listen ? server_run(&h) : client_run(&h);
+	host_close(&h);
+	return 1;
 }
 
 int main(int argc, char **argv)

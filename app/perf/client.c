@@ -203,13 +203,9 @@ int client_run(struct role *role)
 		return 1;
 	c->role = role;
 	c->has_failed = true;
-	c->end = (struct end){ .exchange = &role->exchange, .is_client = true };
-	if (!role->device || !end_open(&c->end, role->device, role->options->gid_index)) {
-		if (role->device)
-			role->exchange.pump = end_pump;
-		role->exchange.arg = &c->end;
+	c->end.is_client = true;
+	if (!role_open(role, &c->end))
 		peer = role_meet(role, &c->end);
-	}
 	if (peer) {
 		c->has_failed = false;
 		run_all(c, peer);

@@ -152,10 +152,7 @@ static int run_both(struct seat seat[2])
 
 static int run_one(struct seat *s, const struct options *o)
 {
-	const char *port = o->is_pingpong ? PINGPONG_PORT : EXCHANGE_PORT;
 	s->run = o->is_pingpong ? pingpong_run : o->listen ? server_run : client_run;
-	if (o->listen ? exchange_listen(&s->role.exchange, o->listen, port) : exchange_connect(&s->role.exchange, o->connect, port))
-		return 1;
 	run_seat(s);
 	return s->rc;
 }

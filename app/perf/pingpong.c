@@ -209,10 +209,10 @@ int pingpong_run(struct role *role)
 		p->program = program_find(o->service, o->has_srq);
 		p->is_client = o->connect != NULL;
 		p->is_verify = o->is_verify;
-		p->e = (struct end){ .exchange = &role->exchange, .trial = { .op = operation_find("send", 4), .service = o->service,
+		p->e = (struct end){ .trial = { .op = operation_find("send", 4), .service = o->service,
 			.has_srq = o->has_srq, .test = TEST_LATENCY, .size = o->sizes[0], .qps = o->qps, .depth = DEPTH, .batch = 1, .inline_bytes = o->inline_bytes,
 			.mtu = o->mtu, .iters = o->iters } };
-		if (!end_open(&p->e, role->device, o->gid_index)) {
+		if (!role_open(role, &p->e)) {
 			int err = run_game(p, r);
 			failed = !report_game(p, role, r, err) || err;
 			end_release(&p->e);

@@ -13,7 +13,7 @@ struct role {
 	const char *cores;    /* for the report: "0", "0+1", "any" */
 	unsigned spinning;    /* threads of this end that never sleep */
 	unsigned cpus;        /* that all its threads, and those of a peer on the same machine, share */
-	struct exchange exchange; /* closed when the role ends */
+	struct exchange exchange; /* closed when the role ends; without a socket until role_open */
 };
 
 /* The program's exit code: 0, or 1 if anything failed. */
@@ -24,6 +24,8 @@ int pingpong_run(struct role *role);
 #define PINGPONG_PORT "18515"
 
 struct end;
+/* Opens the end's device (NULL: TCP), and only then meets the peer, unless it is in this process: what is wrong with a device shows at once. 0, or -1 after a line on standard error. */
+int role_open(struct role *role, struct end *end);
 /* Both: says who we are, hears who the peer is (to be released by the caller). end->is_crowded: more threads spin on this machine than there are CPUs, and each should give way. NULL: the
  * peer does not fit, said on standard error. */
 json_t *role_meet(struct role *role, struct end *end);

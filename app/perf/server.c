@@ -5,6 +5,7 @@
 
 #include "machine.h"
 #include "measure.h"
+#include "meet.h"
 #include "role.h"
 
 #define VERSION 2 /* of what the ends say to each other */
@@ -18,6 +19,19 @@ const struct test_row tests[TESTS] = {
 int end_ready(struct end *e)
 {
 	return exchange_send(e->exchange, json_pack("{s:b}", "ready", 1)) ? end_fail(e, "the peer is gone") : 0;
+}
+
+int role_open(struct role *role, struct end *end)
+{
+	const struct options *o = role->options;
+	end->exchange = &role->exchange;
+	if (role->device && end_open(end, role->device, o->gid_index))
+		return -1;
+	if (role->exchange.fd < 0 && meet_peer(&role->exchange, o->listen, o->connect, o->is_pingpong ? PINGPONG_PORT : EXCHANGE_PORT))
+		return -1;
+	role->exchange.pump = role->device ? end_pump : NULL;
+	role->exchange.arg = end;
+	return 0;
 }
 
 json_t *role_meet(struct role *role, struct end *end)
@@ -98,13 +112,9 @@ int server_run(struct role *role)
 	json_t *message, *peer = NULL;
 	bool is_bye = false;
 	int failed = 0;
-	e = (struct end){ .exchange = &role->exchange };
-	if (!role->device || !end_open(&e, role->device, role->options->gid_index)) {
-		if (role->device)
-			role->exchange.pump = end_pump;
-		role->exchange.arg = &e;
+	e = (struct end){ .is_client = false };
+	if (!role_open(role, &e))
 		peer = role_meet(role, &e);
-	}
 	while (peer && !is_bye && (message = exchange_read(&role->exchange))) {
 		is_bye = json_object_get(message, "bye") != NULL;
 		if (!is_bye && answer(role, &e, message))

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "measure.h"
+#include "meet.h"
 #include "pattern.h"
 
 #define READ_BYTES (256u << 10)
@@ -154,9 +155,11 @@ int tcp_serve(struct exchange *x, const struct trial *t)
 	int port, on = 1, listener = exchange_offer(x, SOCK_STREAM, &port);
 	if (listener < 0)
 		return exchange_send(x, json_pack("{s:s}", "error", "cannot listen"));
-	int err = exchange_send(x, json_pack("{s:i}", "port", port));
-	int fd = err ? -1 : accept(listener, NULL, NULL);
-	close(listener);
+	int fd = -1;
+	if (!exchange_send(x, json_pack("{s:i}", "port", port)))
+		fd = meet_accept(listener);
+	else
+		close(listener);
 	uint8_t *data = malloc(t->size > READ_BYTES ? t->size : READ_BYTES);
 	if (fd >= 0 && data) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
