@@ -220,6 +220,7 @@ int exchange_send(struct exchange *x, json_t *message)
 {
 	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 	json_decref(message);
+	x->why = text ? NULL : "cannot be told anything: no memory";
 	if (!text)
 		return -1;
 	size_t len = strlen(text), sent = 0;
@@ -234,6 +235,8 @@ int exchange_send(struct exchange *x, json_t *message)
 			break;
 	}
 	free(text);
+	if (sent < len)
+		x->why = "is gone, or takes nothing";
 	return sent == len ? 0 : -1;
 }
 
@@ -276,21 +279,26 @@ json_t *exchange_read(struct exchange *x)
 {
 	json_t *message = x->unread;
 	x->unread = NULL;
+	x->why = NULL;
 	if (message)
 		return message;
 	for (uint64_t since_ms = now_ms(); !exchange_is_ready(x);) {
 		int did = 0;
-		if (!has_patience(x, since_ms))
+		if (!has_patience(x, since_ms)) {
+			x->why = is_interrupted(x) ? "was not waited for any longer" : "has said nothing for too long";
 			return NULL;
+		}
 		for (unsigned round = 0; round < LOOK_EVERY && did >= 0; round++)
 			did = x->pump ? x->pump(x->arg) : -1;
 		if (did < 0)
 			wait_a_little(x->fd, POLLIN);
 	}
 	char *end = x->have ? memchr(x->text, '\n', x->have) : NULL;
+	message = end ? json_loadb(x->text, (size_t)(end - x->text), 0, NULL) : NULL;
+	if (!message)
+		x->why = x->have ? "speaks another language: expected lines of JSON" : "is gone";
 	if (!end)
 		return NULL;
-	message = json_loadb(x->text, (size_t)(end - x->text), 0, NULL);
 	x->have -= (size_t)(end + 1 - x->text);
 	memmove(x->text, end + 1, x->have);
 	return message;
@@ -313,7 +321,7 @@ json_t *exchange_hear(struct exchange *x, const char *peer, char *reason, size_t
 	if (why)
 		say_why(reason, room, "%s: %s", peer, why);
 	else
-		say_why(reason, room, "%s is gone", peer);
+		say_why(reason, room, "%s %s", peer, x->why);
 	json_decref(answer);
 	return NULL;
 }

@@ -12,6 +12,7 @@ struct exchange {
 	char *text; /* what came and was not taken */
 	size_t have, room;
 	bool is_closed;
+	const char *why; /* the last message could not be sent or read: "is gone", as the end of a sentence about the peer; NULL: it was */
 	json_t *unread; /* what exchange_read gives next; NULL: nothing */
 	int (*pump)(void *arg); /* called while waiting; how much it did, or negative: nothing to be driven, so that waiting may block */
 	void *arg;
@@ -30,7 +31,7 @@ void exchange_close(struct exchange *x);
 
 /* Sends, and releases, a message. 0, or -1: the peer is gone. message may be NULL (no memory): -1. */
 int exchange_send(struct exchange *x, json_t *message);
-/* The next message, to be released by the caller; NULL: the peer is gone (is_closed), was silent for too long, says what is no JSON, or the wait was interrupted. */
+/* The next message, to be released by the caller; NULL: the peer is gone (is_closed), was silent for too long, says what is no JSON, or the wait was interrupted: x->why. */
 json_t *exchange_read(struct exchange *x);
 /* The next message, or NULL and the reason (reason.h): it tells of an error, or there is none. peer: as the reason calls it. */
 json_t *exchange_hear(struct exchange *x, const char *peer, char *reason, size_t room);

@@ -73,7 +73,7 @@ int host_meet(struct host *h)
 	json_t *peer = exchange_send(&h->exchange, hello) ? NULL : exchange_read(&h->exchange);
 	bool is_fine = peer && unpack(peer, &h->peer);
 	if (!is_fine)
-		fprintf(stderr, "uroce-compare: %s\n", peer ? "the other end is another version, or something else" : "the other end went away");
+		fprintf(stderr, "uroce-compare: the other end %s\n", peer ? "is another version, or something else" : h->exchange.why);
 	json_decref(peer);
 	bool is_one_machine = !strcmp(h->self.machine, h->peer.machine);
 	h->end.exchange = &h->exchange;

@@ -61,6 +61,7 @@ int server_run(struct host *h)
 	bool is_bye = false, has_failed = false;
 	json_t *message;
 	int rc = host_meet(h);
+	bool has_met = !rc;
 	while (!rc && !is_bye && (message = exchange_read(&h->exchange))) {
 		is_bye = json_object_get(message, "bye");
 		int failed = is_bye ? 0 : serve_link(h, message);
@@ -68,6 +69,8 @@ int server_run(struct host *h)
 		rc = failed < 0;
 		json_decref(message);
 	}
+	if (has_met && !is_bye)
+		fprintf(stderr, "uroce-compare: the other end %s\n", h->exchange.why);
 	host_close(h);
 	exchange_close(&h->exchange);
 	return rc || has_failed || !is_bye;

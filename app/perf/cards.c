@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "meet.h"
+
 #define CARD_BYTES 52u /* with its zero byte */
 
 static int put_text(struct end *e, const char *text, size_t len)
@@ -20,12 +22,15 @@ static int put_text(struct end *e, const char *text, size_t len)
 /* Drives the engine meanwhile: the peer resolves our address before it answers. */
 static int get_text(struct end *e, char *text, size_t len)
 {
+	uint64_t since_ns = end_now();
 	for (size_t have = 0; have < len;) {
 		ssize_t n = recv(e->exchange->fd, text + have, len - have, MSG_DONTWAIT);
 		if (n > 0)
 			have += (size_t)n;
 		else if (!n || (errno != EAGAIN && errno != EINTR))
 			return end_fail(e, "the peer is gone");
+		else if (end_now() - since_ns > MEET_PATIENCE_S * UINT64_C(1000000000))
+			return end_fail(e, "the peer has said nothing for %u s", MEET_PATIENCE_S);
 		else if (end_pump(e) < 0)
 			poll(&(struct pollfd){ .fd = e->exchange->fd, .events = POLLIN }, 1, 100);
 	}

@@ -73,7 +73,7 @@ static int end_trial(struct end *e, struct result *r, int err)
 	if (end_may_lose(e))
 		count_lost(e, r, (uint64_t)json_integer_value(json_object_get(answer, "received")));
 	if (!answer)
-		err = end_fail(e, "the server is gone");
+		err = end_fail(e, "the server %s", e->exchange->why);
 	if (why && *why && !strstr(e->error, why)) {
 		size_t len = strlen(e->error);
 		snprintf(e->error + len, sizeof(e->error) - len, "%sthe server: %s", len ? "; " : "", why);
@@ -142,7 +142,7 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 	report_add(&c->report, &shown, done, err ? c->end.error : "");
 	if (err)
 		c->has_failed = true;
-	c->is_alone = c->end.exchange->is_closed;
+	c->is_alone = c->end.exchange->is_closed || c->end.exchange->why;
 }
 
 static void run_operation(struct client *c, const struct operation *op)

@@ -8,6 +8,7 @@
 #include "meet.h"
 #include "role.h"
 
+#define SECONDS_MAX 86400u
 #define VERSION 2 /* of what the ends say to each other */
 
 const struct test_row tests[TESTS] = {
@@ -39,14 +40,14 @@ json_t *role_meet(struct role *role, struct end *end)
 	bool is_tcp = !role->device;
 	int version = 0, peer_is_tcp = 0, spinning = 0;
 	const char *machine;
-	char here[64];
+	char here[64], gone[96];
 	machine_read(here);
 	json_t *ours = json_pack("{s:i, s:b, s:s, s:i, s:s, s:i}", "uroce_perf", VERSION, "tcp", is_tcp, "cores", role->cores, "spinning", (int)role->spinning, "machine", here,
 		"mtu", (int)end->device.active_mtu);
 	json_t *peer = exchange_send(&role->exchange, ours) ? NULL : exchange_read(&role->exchange);
-	const char *wrong = NULL;
+	const char *wrong = peer ? NULL : gone;
 	if (!peer)
-		wrong = "the peer went away";
+		snprintf(gone, sizeof(gone), "the peer %s", role->exchange.why);
 	else if (json_unpack(peer, "{s:i, s:b, s:i, s:s}", "uroce_perf", &version, "tcp", &peer_is_tcp, "spinning", &spinning, "machine", &machine) || version != VERSION)
 		wrong = "the peer is another version, or something else";
 	else if (peer_is_tcp != is_tcp)
@@ -91,12 +92,20 @@ static int finish_trial(struct end *e, int err)
 	return is_end ? exchange_send(e->exchange, json_pack("{s:b, s:I, s:s}", "done", 1, "received", (json_int_t)e->received, "error", err ? e->error : "")) : -1;
 }
 
+/* A client that measures says nothing meanwhile: for its time, or for as long as a number of messages takes. */
+static unsigned patience_of(const struct trial *t)
+{
+	return t->iters ? 0 : MEET_PATIENCE_S + (t->seconds >= 0 && t->seconds <= SECONDS_MAX ? (unsigned)t->seconds : SECONDS_MAX);
+}
+
 static int answer(struct role *role, struct end *e, json_t *message)
 {
 	if (!trial_unpack(message, &e->trial) || (!e->trial.op) != (!role->device)) {
 		snprintf(e->error, sizeof(e->error), "the server cannot do such a trial");
 		return finish_trial(e, -1);
 	}
+	if (role->exchange.patience_s)
+		role->exchange.patience_s = patience_of(&e->trial);
 	if (!role->device)
 		return tcp_serve(&role->exchange, &e->trial);
 	int err = serve_trial(e), failed = finish_trial(e, err);
@@ -115,12 +124,16 @@ int server_run(struct role *role)
 	e = (struct end){ .is_client = false };
 	if (!role_open(role, &e))
 		peer = role_meet(role, &e);
+	unsigned patience_s = role->exchange.patience_s;
 	while (peer && !is_bye && (message = exchange_read(&role->exchange))) {
 		is_bye = json_object_get(message, "bye") != NULL;
 		if (!is_bye && answer(role, &e, message))
 			failed = 1;
+		role->exchange.patience_s = patience_s;
 		json_decref(message);
 	}
+	if (peer && !is_bye)
+		fprintf(stderr, "uroce-perf: the client %s\n", role->exchange.why);
 	end_close(&e);
 	exchange_close(&role->exchange);
 	json_decref(peer);

@@ -92,7 +92,7 @@ static int ask(struct end *e, json_t *question)
 		return end_fail(e, "the peer is gone");
 	json_t *answer = exchange_read(e->exchange);
 	if (!answer)
-		return end_fail(e, "the peer is gone");
+		return end_fail(e, "the peer %s", e->exchange->why);
 	const char *why = json_string_value(json_object_get(answer, "error"));
 	int err = why ? end_fail(e, "at the peer: %s", why) : 0;
 	json_decref(answer);

@@ -237,7 +237,7 @@ def two_hosts(a, b):
     device = 'inline:net_af_packet0,iface=v0'
     files = [os.path.join(tmp, n) for n in ('hosts.json', 'hosts.html')]
     p, code, said = pair(['10.79.4.2:7471', '--device', device], ['10.79.4.2', '--device', device, *QUICK, '--json', files[0], '--html', files[1]], ('ip', 'netns', 'exec', a), ('ip', 'netns', 'exec', b))
-    expect(p.returncode == 0 and code == 0 and not p.stderr and not said, p.stdout, p.stderr, said)
+    expect(p.returncode == 0 and code == 0 and not p.stderr and said == 'uroce-compare: waiting for a client at 10.79.4.2:7471\n', p.stdout, p.stderr, said)
     d = json.load(open(files[0], encoding='utf-8'))
     check_document(d, 5)
     for r in d['results']:
@@ -309,6 +309,12 @@ def server_that_cannot():
     expect(p.returncode == 1 and code == 1 and 'the other end: it cannot use its device' in p.stderr, p.returncode, code, p.stderr, said)
 
 
+def devices_before_the_other_end():
+    for role in ('--listen', '--connect'):
+        p = run(role, '127.0.0.1:7478', '--device', 'inline:net_af_packet0,iface=nosuch0')
+        expect(p.returncode == 1 and 'cannot use device' in p.stderr and 'nobody answers' not in p.stderr and 'waiting' not in p.stderr, p.returncode, p.stderr)
+
+
 def help_names_all():
     p = run('--help')
     names = [line.split()[0] for line in p.stdout.splitlines() if line.startswith('  --')]
@@ -334,6 +340,7 @@ try:
     check('a device that there is not', device_that_fails)
     check('a page that cannot be written', page_that_cannot_be_written)
     check('a server whose device there is not', server_that_cannot)
+    check('a device that there is not, before the other end is met', devices_before_the_other_end)
     check('--help names every option', help_names_all)
 finally:
     shutil.rmtree(tmp, ignore_errors=True)

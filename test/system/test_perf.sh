@@ -184,6 +184,49 @@ refuses "a pingpong that there is not" --peer pingpong --listen --device "inline
 refuses "a service that there is not" --service rd
 refuses "an operation that the service has not" --service ud --op write
 
+# fails NAME TEXT ARG...: exit code 1 and the text, without a word about the other end.
+fails() {
+	local name=$1 text=$2 rc=0
+	shift 2
+	run "$@" || rc=$?
+	[ "$rc" -eq 1 ] && ! grep -q 'waiting\|nobody' "$tmp/err" && grep -q -- "$text" "$tmp/err"
+	report $? "$name"
+}
+
+at=127.0.0.1:$((20000 + $$ % 20000))
+nowhere=inline:net_af_packet0,iface=nosuch0
+fails "a server's device that there is not, before a client comes" "cannot use device $nowhere" --listen "$at" --device "$nowhere"
+fails "a client's device that there is not, before a server is looked for" "cannot use device $nowhere" --connect "$at" --device "$nowhere"
+
+# spoken_to TEXT: a server (TCP) to whom somebody says that; its exit code.
+spoken_to() {
+	timeout -k 5 60 "$perf" --listen "$at" --tcp >"$tmp/out" 2>"$tmp/err" &
+	server=$!
+	python3 -c '
+import socket, sys, time
+for _ in range(200):
+    try:
+        s = socket.create_connection((sys.argv[1].split(":")[0], int(sys.argv[1].split(":")[1])))
+        break
+    except OSError:
+        time.sleep(0.05)
+s.sendall(sys.argv[2].encode().decode("unicode_escape").encode())
+s.shutdown(socket.SHUT_WR)
+while s.recv(4096):
+    pass' "$at" "$1"
+	local rc=0
+	wait "$server" || rc=$?
+	server=
+	return $rc
+}
+
+spoken_to 'GET / HTTP/1.1\r\n\r\n'
+[ $? -eq 1 ] && grep -q "^uroce-perf: waiting for a client at $at\$" "$tmp/err" && grep -q "^uroce-perf: the peer speaks another language" "$tmp/err"
+report $? "a server says where it waits, and that it was spoken to in another language"
+spoken_to ''
+[ $? -eq 1 ] && grep -q "^uroce-perf: the peer is gone" "$tmp/err"
+report $? "or that nothing was said"
+
 # Two processes, each in a namespace of its own.
 make_hosts() {
 	[ "$(id -u)" -eq 0 ] && ip netns add "$a" && ip netns add "$b" && ip -n "$a" link add v0 type veth peer name v0 netns "$b" || return 1

@@ -169,6 +169,39 @@ static void test_a_server_takes_both_families(void **state)
 		print_message("[::1] is not tried: this machine has no IPv6\n");
 }
 
+static void say(const char *text)
+{
+	assert_int_equal(write(pair.peer, text, strlen(text)), strlen(text));
+}
+
+/* Nothing was read: the reason is told. */
+static void test_the_reason_is_known(void **state)
+{
+	pair.x.pump = NULL;
+	pair.x.patience_s = 1;
+	assert_null(exchange_read(&pair.x));
+	assert_string_equal(pair.x.why, "has said nothing for too long");
+	pair.is_interrupted = true;
+	assert_null(exchange_read(&pair.x));
+	assert_string_equal(pair.x.why, "was not waited for any longer");
+	pair.is_interrupted = false;
+	say("GET / HTTP/1.1\r\n");
+	assert_null(exchange_read(&pair.x));
+	assert_string_equal(pair.x.why, "speaks another language: expected lines of JSON");
+	say("{}\n");
+	json_t *message = exchange_read(&pair.x);
+	assert_true(json_is_object(message) && !pair.x.why);
+	json_decref(message);
+	shutdown(pair.peer, SHUT_RDWR);
+	assert_null(exchange_read(&pair.x));
+	assert_string_equal(pair.x.why, "is gone");
+	char reason[64] = "";
+	assert_null(exchange_hear(&pair.x, "the server", reason, sizeof(reason)));
+	assert_string_equal(reason, "the server is gone");
+	assert_int_equal(exchange_send(&pair.x, json_object()), -1);
+	assert_non_null(pair.x.why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +210,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_is_seen, open_pair, close_pair),
 		cmocka_unit_test(test_every_address_is_tried),
 		cmocka_unit_test(test_a_server_takes_both_families),
+		cmocka_unit_test_setup_teardown(test_the_reason_is_known, open_pair, close_pair),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
