@@ -124,7 +124,7 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 	struct pace pace = { report_pace, &c->report };
 	struct trial t, asked = { .pace = o->is_progress ? &pace : NULL, .op = op, .service = o->service, .has_srq = o->has_srq, .size = size, .qps = o->qps, .depth = o->depth,
 		.batch = o->batch, .inline_bytes = o->inline_bytes, .mtu = o->mtu, .iters = o->iters, .bytes = o->bytes, .seconds = o->seconds };
-	struct trial shown = asked; /* with the QPs of the stream, if there was one */
+	struct trial shown = asked; /* as the stream was fitted, if there was one, or else the first */
 	int err = 0;
 	shown.test = TESTS;
 	for (unsigned i = 0; i < TESTS && !err; i++) {
@@ -133,7 +133,7 @@ static void run_row(struct client *c, const struct operation *op, uint64_t size)
 		t = asked;
 		t.test = order[i];
 		trial_fit(&t);
-		if (t.test == TEST_STREAM || shown.test != TEST_STREAM)
+		if (t.test == TEST_STREAM || shown.test == TESTS)
 			shown = t;
 		err = run_trial(c, &t, &c->results[t.test]);
 		if (!err)

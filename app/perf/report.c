@@ -44,6 +44,8 @@ static void print_layout(const struct report *r)
 	printf("layout: %s, port %s; CPUs: client %s, server %s; %u spinning threads: %s\n", r->mode, r->port, r->cores[0], r->cores[1], r->spinning, what);
 	if (o->is_tcp)
 		printf("messages: one connection, one send a message\n");
+	else if (o->tests == 1u << TEST_LATENCY)
+		printf("messages: service %s, one at a time on one QP, inline up to %u bytes, path MTU %u\n", service_name(o->service), o->inline_bytes, r->mtu);
 	else
 		printf("messages: service %s, QPs %u%s, depth %u, batch %u, inline up to %u bytes, path MTU %u\n", service_name(o->service), o->qps, o->has_srq ? " with one SRQ" : "", o->depth, o->batch,
 			o->inline_bytes, r->mtu);
@@ -54,6 +56,9 @@ static void print_head(struct report *r)
 	if (r->has_head)
 		return;
 	r->has_head = true;
+	r->qps = r->options->qps;
+	r->depth = r->options->depth;
+	r->batch = r->options->batch;
 	print_layout(r);
 	if (r->is_only_verify)
 		printf("%-12s %7s %9s %10s %8s  %s", "operation", "size", "messages", "bytes", "seconds", "data");
@@ -109,6 +114,17 @@ static void print_row(const struct trial *t, const struct result *const results[
 		printf("%8s", "-");
 }
 
+/* What was done when it is not what was asked for (trial_fit), nor what the row before was done with. */
+static void print_fitted(struct report *r, const struct trial *t)
+{
+	if (!t->op || t->test == TEST_LATENCY || (t->qps == r->qps && t->depth == r->depth && t->batch == r->batch))
+		return;
+	r->qps = t->qps;
+	r->depth = t->depth;
+	r->batch = t->batch;
+	printf("fitted: QPs %u, depth %u, batch %u\n", r->qps, r->depth, r->batch);
+}
+
 /* ---- JSON ---- */
 
 static json_t *pack_latency(const struct result *l)
@@ -134,14 +150,19 @@ static json_t *pack_counters(const struct result *const results[TESTS])
 	return all;
 }
 
+static json_t *pack_verified(const struct result *v)
+{
+	return v ? json_pack("{s:I, s:I, s:f}", "messages", (json_int_t)v->messages, "bytes", (json_int_t)v->bytes, "seconds", v->seconds) : json_null();
+}
+
 static json_t *pack_row(const struct report *r, const struct trial *t, const struct result *const results[TESTS], const char *error)
 {
 	const struct result *s = results[TEST_STREAM], *l = results[TEST_LATENCY], *v = results[TEST_VERIFY];
-	return json_pack("{s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:I, s:o, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "service", service_name(t->service), "srq",
+	return json_pack("{s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:s*, s:o, s:o, s:o, s:I, s:o, s:I, s:o, s:{s:s, s:s, s:[s, s], s:i}}", "op", trial_name(t), "service", service_name(t->service), "srq",
 		t->has_srq, "size", (json_int_t)t->size, "qps", (int)t->qps,
-		"depth", (int)t->depth, "batch", (int)t->batch, "errors", error[0] != 0, "error", error[0] ? error : NULL,
+		"depth", (int)t->depth, "batch", (int)t->batch, "inline", t->op ? (int)t->inline_bytes : 0, "mtu", (int)r->mtu, "errors", error[0] != 0, "error", error[0] ? error : NULL,
 		"msgs_per_s", s ? json_real((double)s->messages / s->seconds) : json_null(), "gbit_per_s", s ? json_real((double)s->bytes * 8e-9 / s->seconds) : json_null(),
-		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0), "lost", (json_int_t)count_lost(results), "counters", pack_counters(results),
+		"lat_ns", l ? pack_latency(l) : json_null(), "verified", (json_int_t)(v ? v->messages : 0), "verify", pack_verified(v), "lost", (json_int_t)count_lost(results), "counters", pack_counters(results),
 		"layout", "mode", r->mode, "port", r->port, "cores", r->cores[0], r->cores[1], "spinning_threads", (int)r->spinning);
 }
 
@@ -154,6 +175,8 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 	clear_progress(r);
 	if (has_table)
 		print_head(r);
+	if (has_table)
+		print_fitted(r, t);
 	if (has_table && r->is_only_verify)
 		print_verified(t, results[TEST_VERIFY]);
 	else if (has_table)

@@ -16,6 +16,7 @@ struct report {
 	const char *mode, *port;
 	const struct options *options;
 	uint32_t mtu;
+	uint32_t qps, depth, batch; /* that the reader was told last */
 	uint64_t paced_ns;    /* when progress was shown last */
 	char progress[96];    /* which trial it is of */
 	const char *cores[2]; /* of client and server */

@@ -59,6 +59,9 @@ for r in rows:
     lat = r['lat_ns']
     assert not lat or 0 < lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9, what
     assert r['verified'] > 0, what
+    v = r['verify']
+    assert v['messages'] == r['verified'] and v['bytes'] == r['verified'] * r['size'] and v['seconds'] > 0, what
+    assert (r['inline'], r['mtu']) == (0, 0) if mode == 'tcp' else r['inline'] == 32 and r['mtu'] in (1024, 2048, 4096), what
     assert r['layout']['mode'] == mode and len(r['layout']['cores']) == 2 and r['layout']['port'], what
     assert r['layout']['spinning_threads'] == (4 if mode == 'embedded' else 2), what
 PYTHON
@@ -159,6 +162,12 @@ run --op write --sizes 1:64 --seconds 0.01 --test rate --json "$tmp/json" && pyt
 import json, sys
 assert [r['size'] for r in json.load(open(sys.argv[1]))] == [1, 2, 4, 8, 16, 32, 64]" "$tmp/json" 2>>"$tmp/err"
 report $? "a sweep is powers of two"
+run --op write --sizes 8,64,64M --iters 2 --rate && [ "$(grep ^fitted: "$tmp/out")" = "$(printf 'fitted: QPs 1, depth %s, batch 2\n' 128 4)" ]
+report $? "what was done instead of what was asked for is told"
+run --op write --sizes 8,64 --seconds 0.01 && grep -q 'depth 128, batch 16' "$tmp/out" && ! grep -q ^fitted: "$tmp/out"
+report $? "and not when it is the same"
+run --op write --sizes 8 --iters 7 --latency && grep -q 'one at a time on one QP' "$tmp/out" && ! grep -q 'depth\|^fitted:' "$tmp/out"
+report $? "one message at a time is said to be that"
 check "one end of the two loses" inline send,read --verify --seconds 0.05 --sizes 8,4K,64K --op send,read --device "inline:$end0,fault=drop:3%/seed:5" --device "inline:$end1"
 rc=0
 run --op write --sizes 4096 --iters 4 --device "inline:$end0" --device "inline:$end1,fault=drop:100%" || rc=$?
