@@ -18,24 +18,25 @@ from daemon import Daemon, until
 UROCED, SERVER, CLIENT, ROGUE = (os.path.abspath(a) for a in sys.argv[1:5])
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
+def free_port(host):
+    with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET) as s:
+        s.bind((host.strip('[]'), 0))
         return s.getsockname()[1]
 
 
 class Service:
     """A kv-server, ended as an operator would; what it said is in `text`."""
 
-    def __init__(self, device, client_device=None):
-        self.port = free_port()
+    def __init__(self, device, client_device=None, host='127.0.0.1'):
+        self.port = free_port(host)
+        self.address = f'{host}:{self.port}'
         self.environment = {**os.environ, 'UROCE_LOG': 'error', 'UROCE_DEVICE': device}
         self.client_environment = {**self.environment, 'UROCE_DEVICE': client_device or device}
         self.out = tempfile.NamedTemporaryFile('r', prefix='kv-server-')
 
     def __enter__(self):
         with open(self.out.name, 'w', encoding='utf-8') as f:
-            self.process = subprocess.Popen([SERVER, f'127.0.0.1:{self.port}'], stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT, env=self.environment)
+            self.process = subprocess.Popen([SERVER, self.address], stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT, env=self.environment)
         until(lambda: 'ready' in self.text() or self.process.poll() is not None, 30, 'the server to be ready')
         assert self.process.poll() is None, self.text()
         return self
@@ -66,7 +67,7 @@ class Service:
         return {k.strip(): int(v) for k, v in re.findall(r'([a-z][a-z ]*) (\d+)', line.split(':', 1)[1])}
 
     def start(self, *words, program=CLIENT):
-        return subprocess.Popen([program, f'127.0.0.1:{self.port}', *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.client_environment)
+        return subprocess.Popen([program, self.address, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.client_environment)
 
     def ask(self, *words, code=0, program=CLIENT):
         p = self.start(*words, program=program)
@@ -112,6 +113,17 @@ def test_served():
         n = s.statistics()
         assert n['put'] == 3 + 2000 and n['get'] == 5 + 2000 and n['delete'] == 2 and n['not found'] == 3 and n['bad'] == 0 and n['failed'] == 0, n
         assert n['connections'] == 10 + 8 and n['items'] == 1001 and n['sleeps'] > 0, n
+
+
+def test_ipv6():
+    try:
+        free_port('[::1]')
+    except OSError as e:
+        return f'no IPv6 here: {e.strerror}'
+    with Daemon(UROCED) as d, Service(d.device, host='[::1]') as s:
+        assert s.ask('put', 'a', 'b') == ''
+        assert s.ask('get', 'a') == 'b\n'
+    return None
 
 
 def test_many_at_once():
@@ -204,7 +216,7 @@ def test_wrong_words():
     for words in ([CLIENT], [CLIENT, 'localhost'], [CLIENT, 'localhost', 'shout'], [CLIENT, 'localhost', 'get', 'k' * 65], [CLIENT, 'localhost', 'bench', '65'], [SERVER, '--help']):
         p = subprocess.run(words, capture_output=True, text=True, env=nothing, timeout=20, check=False)
         assert p.returncode == 2 and p.stderr.count('\n') == 1, (words, p)
-    p = subprocess.run([SERVER, str(free_port())], capture_output=True, text=True, env=nothing, timeout=20, check=False)
+    p = subprocess.run([SERVER, str(free_port('127.0.0.1'))], capture_output=True, text=True, env=nothing, timeout=20, check=False)
     assert p.returncode == 1 and 'cannot have the device' in p.stderr, p
 
 
@@ -215,8 +227,8 @@ def main():
     for number, (name, test) in enumerate(tests, 1):
         begin = time.monotonic()
         try:
-            test()
-            print(f'ok {number} - {name} {time.monotonic() - begin:.1f} s', flush=True)
+            why_not = test()
+            print(f'ok {number} - {name} ' + (f'# SKIP {why_not}' if why_not else f'{time.monotonic() - begin:.1f} s'), flush=True)
         except (AssertionError, OSError, subprocess.SubprocessError) as e:
             failed += 1
             print('\n'.join('# ' + line for line in f'{type(e).__name__}: {e}'.splitlines()))

@@ -38,16 +38,22 @@ bool greeting_unpack(const struct greeting *g, struct uroce_endpoint *e)
 	return !memcmp(g->magic, magic, sizeof(magic));
 }
 
-/* Cuts "HOST:PORT", of which one half may be missing: a server then means the port, a client the host. */
+/* Cuts "HOST:PORT" or "[IPV6]:PORT", of which one half may be missing: a server then means the port, a client the host. */
 static bool split(const char *text, bool is_server, char host[256], char port[16])
 {
-	const char *colon = strrchr(text, ':');
-	size_t host_len = colon ? (size_t)(colon - text) : is_server ? 0 : strlen(text);
-	const char *rest = colon ? colon + 1 : is_server ? text : KV_PORT;
-	if (host_len > 255 || !*rest || strlen(rest) > 15)
+	const char *close = *text == '[' ? strchr(text, ']') : NULL, *colon = strrchr(close ? close : text, ':');
+	if (!close && colon != strchr(text, ':'))
+		colon = NULL; /* all of them are an IPv6 address's */
+	const char *from = close ? text + 1 : text, *end = close ? close : colon ? colon : text + strlen(text);
+	const char *rest = colon ? colon + 1 : KV_PORT;
+	if (is_server && !strchr(text, ':')) {
+		rest = text;
+		end = text;
+	}
+	if (end - from > 255 || !*rest || strlen(rest) > 15)
 		return false;
-	memcpy(host, text, host_len);
-	host[host_len] = 0;
+	memcpy(host, from, (size_t)(end - from));
+	host[end - from] = 0;
 	strcpy(port, rest);
 	return true;
 }
