@@ -51,8 +51,7 @@ int ctl_send(int socket, enum ctl_type type, struct ctl_message *m, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-/* All descriptors of a record; the first is kept in *fd. Returns how many came. */
-static unsigned take_fds(struct msghdr *msg, int *fd)
+unsigned ctl_take_fds(struct msghdr *msg, int *fd)
 {
 	unsigned n = 0;
 	*fd = -1;
@@ -101,7 +100,7 @@ int ctl_recv(int socket, bool is_daemon, struct ctl_message *m, int *fd, enum ct
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	unsigned fds = take_fds(&msg, fd);
+	unsigned fds = ctl_take_fds(&msg, fd);
 	if (!n && !fds)
 		return -ECONNRESET; /* the end; an empty record cannot be told from it and ends the session too */
 	*why = check(m, (size_t)n, msg.msg_flags & MSG_CTRUNC ? FDS_MAX + 1 : fds, !(msg.msg_flags & MSG_TRUNC), is_daemon);

@@ -7,6 +7,8 @@
 
 #include "ctl.h"
 
+struct msghdr;
+
 struct ctl_peer {
 	pid_t pid;
 	uid_t uid;
@@ -32,6 +34,9 @@ const char *ctl_refusal_name(enum ctl_refusal r);
 /* Receives one record. is_daemon: which side we are. *fd: the descriptor that came, close-on-exec, the caller's to close; -1: none. Returns 0; -EAGAIN: nothing there (only on a non-blocking socket); -ECONNRESET: the other side has closed;
  * -EPROTO with *why: not a message, everything that came with it is closed; another negative errno of recvmsg. */
 int ctl_recv(int socket, bool is_daemon, struct ctl_message *m, int *fd, enum ctl_refusal *why);
+
+/* For who receives other messages than these: all descriptors of a record that was received; the first is kept in *fd (-1: none), the others are closed. Returns how many came. */
+unsigned ctl_take_fds(struct msghdr *msg, int *fd);
 
 /* Whether the other side may pass descriptors; of a socket that listens, those who connect. What one was given has to be closed, and that can take as long as the giver likes (SO_LINGER, a file system of its own). Where it may not, its send fails with EPERM; before Linux 6.16 it always may. */
 void ctl_allow_fds(int socket, bool are_allowed);

@@ -17,6 +17,7 @@
 #include <rte_ethdev.h>
 
 #include "random.h"
+#include "socket.h"
 
 #define MESSAGE_LEN 128u
 #define MESSAGES_AT_ONCE 16u
@@ -222,9 +223,16 @@ struct parcel {
 	int fd;
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+		char room[CMSG_SPACE(sizeof(int))]; /* where alignment leaves place for a second one, it comes too */
 	} control;
 };
+
+/* The driver keeps a descriptor that comes with any other message, and forgets it. */
+static unsigned fds_of(const uint8_t *message)
+{
+	unsigned type = (unsigned)get_bytes(message, 0, 2);
+	return type == MESSAGE_ADD_REGION || type == MESSAGE_ADD_RING;
+}
 
 /* Bytes, 0 at the end, or a negative errno. */
 static ssize_t take(int fd, struct parcel *p)
@@ -235,14 +243,11 @@ static ssize_t take(int fd, struct parcel *p)
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return -errno;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			memcpy(&p->fd, CMSG_DATA(c), sizeof(p->fd));
-	if (n && (n != MESSAGE_LEN || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		close_fd(&p->fd);
-		return -EPROTO;
-	}
-	return n;
+	unsigned fds = ctl_take_fds(&m, &p->fd);
+	if (n == MESSAGE_LEN && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && fds <= fds_of(p->message))
+		return n;
+	close_fd(&p->fd);
+	return n || fds ? -EPROTO : 0;
 }
 
 static int pass(int fd, struct parcel *p)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -368,6 +369,87 @@ static void test_nonsense(void **state)
 	assert_int_equal(side_children(serve_after_nonsense, talk_nonsense, &job), 0);
 }
 
+/* ---- descriptors ---- */
+
+#define STRANGERS 20u
+
+/* What a stranger sends: so many descriptors with a message of this type and length. */
+static const struct parcel {
+	uint8_t type;
+	size_t len;
+	unsigned fds;
+} parcels[] = { { 4, 128, 2 }, { 4, 128, 10 }, { 1, 128, 1 }, { 4, 64, 1 }, { 1, 0, 1 } };
+
+static void send_parcel(int s, const struct parcel *p)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(10 * sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(p->fds * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	uint8_t message[128] = { p->type };
+	int fd[10];
+	struct iovec iov = { message, p->len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(p->fds * sizeof(int)) };
+	for (unsigned i = 0; i < p->fds; i++)
+		fd[i] = 0;
+	memcpy(CMSG_DATA(&control.header), fd, p->fds * sizeof(int));
+	CHECK(sendmsg(s, &m, MSG_NOSIGNAL) == (ssize_t)p->len);
+}
+
+/* Returns once it is turned away. */
+static void be_stranger(const struct parcel *p)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "%s/s", folder);
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK(s >= 0 && !connect(s, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(un.sun_path + 1))));
+	if (p)
+		send_parcel(s, p);
+	CHECK(poll(&(struct pollfd){ .fd = s, .events = POLLRDHUP }, 1, 5000) == 1);
+	close(s);
+}
+
+static void send_descriptors(int fd, void *arg)
+{
+	char byte = 0;
+	side_exchange(fd, &byte, &byte, 1);
+	for (unsigned i = 0; i < STRANGERS * sizeof(parcels) / sizeof(parcels[0]); i++)
+		be_stranger(&parcels[i / STRANGERS]);
+	side_exchange(fd, &byte, &byte, 1);
+}
+
+static unsigned count_fds(void)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	CHECK(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void keep_no_descriptor(int fd, void *arg)
+{
+	struct side s;
+	char device[384], byte = 0;
+	make_device(device, sizeof(device), arg, 0);
+	side_open(&s, device);
+	unsigned had = count_fds();
+	side_exchange(fd, &byte, &byte, 1);
+	side_exchange(fd, &byte, &byte, 1);
+	for (unsigned i = 0; i < 200 && count_fds() > had; i++)
+		usleep(10000);
+	CHECK(count_fds() <= had);
+	side_close(&s);
+}
+
+static void test_descriptors_do_not_stay(void **state)
+{
+	struct job job = { { "", "" }, 0, 0, 2, false, false };
+	assert_int_equal(side_children(keep_no_descriptor, send_descriptors, &job), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_killed_server_leaves_its_socket),
 		cmocka_unit_test(test_peer_leaves_under_bursts),
 		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_descriptors_do_not_stay),
 	};
 	return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
