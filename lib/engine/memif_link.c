@@ -45,7 +45,7 @@ struct memif_link {
 	uint64_t region_bytes;   /* what the client has told of its memory so far */
 	uint64_t slots, rings;
 	unsigned carried;        /* messages, ever */
-	struct log_limit ends;
+	struct log_limit ends, strangers;
 };
 
 /* ---- sockets ---- */
@@ -105,7 +105,7 @@ int memif_link_open(struct memif_link **out, const struct memif_link_config *con
 		return -ENOMEM;
 	l->config = *config;
 	l->listener = l->outer = l->inner = -1;
-	l->ends.burst = 1;
+	l->ends.burst = l->strangers.burst = 1;
 	snprintf(l->text, sizeof(l->text), "%s", config->text);
 	int err = snprintf(l->path, sizeof(l->path), "%s", config->path) < (int)sizeof(l->path) - 8 && config->path[0] ? random_bytes(&name, sizeof(name)) : -EINVAL;
 	if (err) {
@@ -289,15 +289,25 @@ static const char *carry(struct memif_link *l, int from, int to)
 
 /* ---- the beginning of one ---- */
 
+/* A peer's descriptors are closed by the thread that drives the port, and that takes as long as their giver likes (SO_LINGER, a file system of its own). Who may write to a file was decided by its owner; a name is there for everybody. */
+static void turn_strangers_away(struct memif_link *l)
+{
+	struct ctl_peer peer = { .uid = (uid_t)-1 };
+	if (l->outer < 0 || !l->config.is_abstract || (!ctl_peer_of(l->outer, &peer) && (!peer.uid || peer.uid == geteuid())))
+		return;
+	log_limited(l->config.log, &l->strangers, l->now_ns, LOG_WARN, "%s: the %s, process %ld of user %u, is turned away: by name only root and user %u are taken; for others give both socket-abstract=no", l->text,
+		l->config.is_server ? "client" : "server", (long)peer.pid, peer.uid, geteuid());
+	close_fd(&l->outer);
+}
+
 /* Whoever connects to the socket for our own driver has to be this process. */
 static int accept_driver(struct memif_link *l)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	struct ctl_peer peer;
 	int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == getpid())
+	if (!ctl_peer_of(fd, &peer) && peer.pid == getpid())
 		return fd;
 	close(fd);
 	return -EPERM;
@@ -321,6 +331,7 @@ static void begin_connection(struct memif_link *l, uint64_t now_ns)
 {
 	if (l->config.is_server) {
 		l->outer = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		turn_strangers_away(l);
 		if (l->outer >= 0)
 			l->inner = connect_to(l->inner_path, l->config.is_abstract);
 	} else if (now_ns >= l->next_try_ns) {
@@ -329,6 +340,9 @@ static void begin_connection(struct memif_link *l, uint64_t now_ns)
 			start_driver(l);
 		if (l->inner >= 0)
 			l->outer = connect_to(l->path, l->config.is_abstract);
+		turn_strangers_away(l);
+		if (l->outer >= 0)
+			ctl_allow_fds(l->outer, false); /* a server has none to give */
 	}
 	l->heard_ns = now_ns;
 	if (l->outer >= 0 && l->inner < 0)

@@ -450,6 +450,37 @@ static void test_descriptors_do_not_stay(void **state)
 	assert_int_equal(side_children(keep_no_descriptor, send_descriptors, &job), 0);
 }
 
+/* ---- who may connect ---- */
+
+static void be_another_user(int fd, void *arg)
+{
+	char byte = 0;
+	side_exchange(fd, &byte, &byte, 1);
+	CHECK(!setresuid(65534, 65534, 65534));
+	be_stranger(NULL);
+	side_exchange(fd, &byte, &byte, 1);
+}
+
+static void serve_no_other_user(int fd, void *arg)
+{
+	struct side s;
+	char device[384], byte = 0;
+	make_device(device, sizeof(device), arg, 0);
+	side_open(&s, device);
+	side_exchange(fd, &byte, &byte, 1);
+	side_exchange(fd, &byte, &byte, 1);
+	CHECK(strstr(side_last_line(), "of user 65534, is turned away"));
+	side_close(&s);
+}
+
+static void test_other_users_are_turned_away(void **state)
+{
+	struct job job = { { "", "" }, 0, 0, 2, false, false };
+	if (geteuid())
+		skip();
+	assert_int_equal(side_children(serve_no_other_user, be_another_user, &job), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_peer_leaves_under_bursts),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_descriptors_do_not_stay),
+		cmocka_unit_test(test_other_users_are_turned_away),
 	};
 	return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
