@@ -30,6 +30,8 @@ static int on_message(struct nl_msg *m, void *arg)
 	if (!nlmsg_valid_hdr(h, sizeof(struct ifinfomsg)))
 		return NL_SKIP;
 	const struct ifinfomsg *link = nlmsg_data(h);
+	if (link->ifi_family != AF_UNSPEC) /* a bridge tells of a port, and of its leaving, as of a link that is gone */
+		return NL_OK;
 	if (link->ifi_index == w->index)
 		w->is_up = h->nlmsg_type == RTM_NEWLINK && (link->ifi_flags & IFF_UP) && (link->ifi_flags & IFF_RUNNING);
 	return NL_OK;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <net/if.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "link_watch.h"
 #include "netns.h"
 #include "server_fixture.h"
 
@@ -212,6 +214,36 @@ static void test_packet(void **state)
 	}
 }
 
+/* Each time an interface leaves a bridge, for a moment there is news of a link that is gone. */
+static void leave_bridges(void *arg)
+{
+	struct link_watch *w;
+	char name[64];
+	snprintf(name, sizeof(name), "/tmp/uroce-bridge-%d", getpid());
+	netns_enter(0);
+	CHECK(!netns_run("ip link add br0 type bridge && ip link set br0 up && ip link set u0 master br0"));
+	CHECK(!netns_run("for i in $(seq 100); do echo link set u0 nomaster; echo link set u0 master br0; done > %s", name));
+	CHECK(!link_watch_open(&w, if_nametoindex("u0")) && link_watch_is_up(w));
+	fflush(NULL);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(netns_run("ip -batch %s", name) ? 1 : 0);
+	int status;
+	while (!waitpid(pid, &status, WNOHANG))
+		CHECK(link_watch_is_up(w));
+	CHECK(!status && link_watch_is_up(w));
+	link_watch_close(w);
+	unlink(name);
+	CHECK(!netns_run("ip link del br0"));
+}
+
+static void test_bridge(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(leave_bridges, NULL), 0);
+}
+
 static void watch_tap(void *is_served)
 {
 	struct port_world w;
@@ -252,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_every_core),
 		cmocka_unit_test(test_memif),
 		cmocka_unit_test(test_packet),
+		cmocka_unit_test(test_bridge),
 		cmocka_unit_test(test_tap),
 	};
 	return cmocka_run_group_tests(tests, netns_make, netns_drop);
