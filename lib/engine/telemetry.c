@@ -20,6 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct engine *engine[ENGINES_MAX];
 	bool is_registered;
+	int err; /* of that, once and for all: DPDK takes no command back */
 } shown = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- JSON to DPDK's own ---- */
@@ -230,8 +231,10 @@ int telemetry_add(struct engine *e)
 {
 	unsigned i = 0;
 	pthread_mutex_lock(&shown.lock);
-	int err = shown.is_registered ? 0 : register_commands();
+	if (!shown.is_registered)
+		shown.err = register_commands();
 	shown.is_registered = true;
+	int err = shown.err;
 	while (i < ENGINES_MAX && shown.engine[i])
 		i++;
 	if (i < ENGINES_MAX && !err)

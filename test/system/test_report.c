@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +19,8 @@
 #include "report.h"
 #include "server_fixture.h"
 #include "side.h"
+
+#include <rte_telemetry.h>
 
 #define SIDE0 "net_ring,link=t,side=0,ip=10.1.0.1/24"
 #define SIDE1 "net_ring,link=t,side=1,ip=10.1.0.2/24"
@@ -508,6 +511,38 @@ static void do_without(void *arg)
 	telemetry_close(&t);
 }
 
+static bool has_no_room_for_commands;
+
+/* In the place of DPDK's, which refuses when it has no memory. */
+int rte_telemetry_register_cmd(const char *name, telemetry_cb fn, const char *help)
+{
+	int (*dpdk)(const char *, telemetry_cb, const char *);
+	*(void **)&dpdk = dlsym(RTLD_NEXT, "rte_telemetry_register_cmd");
+	return has_no_room_for_commands ? -ENOMEM : dpdk(name, fn, help);
+}
+
+/* No engine is shown, neither the first nor a later one, and each says so. */
+static void find_no_room_for_commands(void *arg)
+{
+	struct telemetry t;
+	struct side a, b;
+	telemetry_prepare(&t);
+	has_no_room_for_commands = true;
+	side_open(&a, "inline:" SIDE0 ",telemetry=on");
+	CHECK(strstr(side_last_line(), "side=0: telemetry=on: cannot be shown"));
+	side_open(&b, "inline:" SIDE1 ",telemetry=on");
+	CHECK(strstr(side_last_line(), "side=1: telemetry=on: cannot be shown"));
+	side_close(&b);
+	side_close(&a);
+	t.fd = -1;
+	telemetry_close(&t);
+}
+
+static void test_no_room_for_commands(void **state)
+{
+	assert_int_equal(side_child(find_no_room_for_commands, NULL), 0);
+}
+
 static void open_without_folder(void *arg)
 {
 	struct side a;
@@ -579,6 +614,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_embedded), cmocka_unit_test(test_inline), cmocka_unit_test(test_last_error), cmocka_unit_test(test_while_others_come_and_go), cmocka_unit_test(test_clients_of_a_daemon), cmocka_unit_test(test_telemetry),
+		cmocka_unit_test(test_no_room_for_commands),
 		cmocka_unit_test(test_telemetry_while_engines_end), cmocka_unit_test(test_no_telemetry), cmocka_unit_test(test_telemetry_tool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
