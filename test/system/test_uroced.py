@@ -259,14 +259,23 @@ def a_second_daemon_on_the_port_is_refused():
     Daemon(name='e.sock').end()
 
 
-def a_user_cannot_keep_the_port_from_the_daemon():
-    hold = "import socket, time; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('\\0uroce/port/eth0'); s.listen(); print('held', flush=True); time.sleep(60)"
+def hold_the_name(then):
+    hold = "import socket, time; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('\\0uroce/port/eth0'); %s; print('held', flush=True); time.sleep(60)" % then
     holder = Program(on(0, 'setpriv', '--reuid', str(NOBODY.pw_uid), '--clear-groups', sys.executable, '-c', hold))
     holder.until('held')
-    d = Daemon()
-    assert 'who runs no daemon' in d.err, d.err
-    d.end()
-    holder.clean_up()
+    return holder
+
+
+FILL = "s.listen(0); c = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(4)]; [(x.setblocking(False), x.connect_ex('\\0uroce/port/eth0')) for x in c]"
+
+
+def a_user_cannot_keep_the_port_from_the_daemon():
+    for then, why in (('s.listen()', 'user %d, who runs no daemon' % NOBODY.pw_uid), ('pass', 'does not listen'), (FILL, 'user %d, who runs no daemon' % NOBODY.pw_uid)):
+        holder = hold_the_name(then)
+        d = Daemon()
+        assert why in d.err and 'going on' in d.err, d.err
+        d.end()
+        holder.clean_up()
 
 
 def kill_9_and_a_new_one_at_once():
