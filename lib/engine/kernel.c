@@ -13,16 +13,16 @@
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/neighbour.h>
-#include <netlink/route/nexthop.h>
-#include <netlink/route/route.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "kernel_route.h"
 #include "packet.h"
 
 #define QUESTIONS_A_POLL 16u /* each is a system call or three on the poll core */
+#define READ_PAUSE_NS 100000000u
 #define NUD_USABLE (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_NOARP | NUD_PERMANENT)
 
 struct kernel {
@@ -32,6 +32,10 @@ struct kernel {
 	struct nl_sock *ask, *told;
 	int udp[2];            /* IPv4, IPv6: bound to 4791, never read */
 	uint64_t now_ns;       /* of the call that is being carried out, for the callbacks */
+	struct kernel_routes routes;
+	bool is_behind;        /* news of addresses and neighbours may have been lost */
+	bool are_routes_old;
+	uint64_t next_read_ns;
 	bool is_first;         /* the others see the same and say nothing of it */
 	bool cannot_use;       /* no CAP_NET_ADMIN: a datagram makes the kernel resolve instead */
 	struct log_limit limit;
@@ -39,25 +43,12 @@ struct kernel {
 
 /* ---- what the kernel says ---- */
 
-static bool read_gid(struct nl_addr *a, struct gid *gid)
-{
-	if (!a || nl_addr_get_len(a) != (nl_addr_get_family(a) == AF_INET ? 4u : 16u))
-		return false;
-	if (nl_addr_get_family(a) == AF_INET)
-		*gid = gid_from_ip4(nl_addr_get_binary_addr(a));
-	else if (nl_addr_get_family(a) == AF_INET6)
-		memcpy(gid->b, nl_addr_get_binary_addr(a), 16);
-	else
-		return false;
-	return true;
-}
-
 static void take_neighbour(struct kernel *k, struct rtnl_neigh *n)
 {
 	struct gid gid;
 	int state = rtnl_neigh_get_state(n);
 	struct nl_addr *mac = rtnl_neigh_get_lladdr(n);
-	if (rtnl_neigh_get_ifindex(n) != k->interface_index || !read_gid(rtnl_neigh_get_dst(n), &gid) || gid_is_multicast(&gid))
+	if (rtnl_neigh_get_ifindex(n) != k->interface_index || !kernel_read_gid(rtnl_neigh_get_dst(n), &gid) || gid_is_multicast(&gid))
 		return;
 	if (state > 0 && (state & NUD_USABLE) && mac && nl_addr_get_len(mac) == 6)
 		addr_learn(k->addr, &gid, VLAN_NONE, nl_addr_get_binary_addr(mac), false, k->now_ns);
@@ -80,7 +71,7 @@ static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
 	struct gid gid;
 	uint32_t index;
 	char text[GID_TEXT_MAX];
-	if (rtnl_addr_get_ifindex(a) != k->interface_index || !read_gid(rtnl_addr_get_local(a), &gid))
+	if (rtnl_addr_get_ifindex(a) != k->interface_index || !kernel_read_gid(rtnl_addr_get_local(a), &gid))
 		return;
 	if (!is_gone && (rtnl_addr_get_flags(a) & (IFA_F_TENTATIVE | IFA_F_DADFAILED))) /* told again when duplicate address detection is over */
 		return;
@@ -90,21 +81,6 @@ static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
 	if (err || k->is_first)
 		log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(&gid, text), is_gone ? "goes" : "comes",
 			err ? ": " : "", err ? strerror(-err) : "");
-}
-
-/* Routes of the main table out of our interface. */
-static void take_route(struct kernel *k, struct rtnl_route *r)
-{
-	struct gid network = { { 0 } }, gateway = { { 0 } };
-	struct nl_addr *dst = rtnl_route_get_dst(r);
-	struct rtnl_nexthop *hop = rtnl_route_get_nnexthops(r) == 1 ? rtnl_route_nexthop_n(r, 0) : NULL;
-	if (rtnl_route_get_table(r) != RT_TABLE_MAIN || rtnl_route_get_type(r) != RTN_UNICAST || !hop || rtnl_route_nh_get_ifindex(hop) != k->interface_index)
-		return;
-	static const uint8_t any4[4];
-	if (!read_gid(dst, &network))
-		network = rtnl_route_get_family(r) == AF_INET ? gid_from_ip4(any4) : network;
-	read_gid(rtnl_route_nh_get_gateway(hop), &gateway);
-	addr_route_add(k->addr, &network, dst ? nl_addr_get_prefixlen(dst) : 0, &gateway);
 }
 
 static void on_object(struct nl_object *o, void *arg)
@@ -118,12 +94,21 @@ static void on_object(struct nl_object *o, void *arg)
 	case RTM_DELADDR:
 		take_address(k, (struct rtnl_addr *)o, nl_object_get_msgtype(o) == RTM_DELADDR);
 		break;
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		k->are_routes_old |= kernel_routes_concern(&k->routes, (struct rtnl_route *)o);
+		break;
 	}
 }
 
 static int on_message(struct nl_msg *m, void *arg)
 {
-	nl_msg_parse(m, on_object, arg);
+	struct kernel *k = arg;
+	struct nlmsghdr *h = nlmsg_hdr(m);
+	if (h->nlmsg_type != RTM_NEWLINK && h->nlmsg_type != RTM_DELLINK)
+		nl_msg_parse(m, on_object, k);
+	else if (nlmsg_valid_hdr(h, sizeof(struct ifinfomsg))) /* routes that go with a link go without a word */
+		k->are_routes_old |= ((struct ifinfomsg *)nlmsg_data(h))->ifi_index == k->interface_index;
 	return NL_OK;
 }
 
@@ -135,7 +120,7 @@ static void take_addresses(struct kernel *k, struct nl_cache *cache)
 	for (int is_local = 0; is_local < 2; is_local++) {
 		for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o)) {
 			struct gid gid;
-			if (read_gid(rtnl_addr_get_local((struct rtnl_addr *)o), &gid) && gid_is_link_local(&gid) == is_local)
+			if (kernel_read_gid(rtnl_addr_get_local((struct rtnl_addr *)o), &gid) && gid_is_link_local(&gid) == is_local)
 				take_address(k, (struct rtnl_addr *)o, false);
 		}
 	}
@@ -164,16 +149,16 @@ static int read_addresses(struct kernel *k)
 	return 0;
 }
 
-static int read_routes(struct kernel *k)
+/* What became old is read anew, at once and then not too often: it takes time on the poll core. What could not be read stays old. */
+static void catch_up(struct kernel *k)
 {
-	struct nl_cache *cache;
-	int err = rtnl_route_alloc_cache(k->ask, AF_UNSPEC, 0, &cache);
-	if (err < 0)
-		return err;
-	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o))
-		take_route(k, (struct rtnl_route *)o);
-	nl_cache_free(cache);
-	return 0;
+	if ((!k->is_behind && !k->are_routes_old) || k->now_ns < k->next_read_ns)
+		return;
+	k->next_read_ns = k->now_ns + READ_PAUSE_NS;
+	if (k->is_behind)
+		k->is_behind = read_addresses(k) || read_neighbours(k);
+	if (k->are_routes_old)
+		k->are_routes_old = kernel_routes_read(&k->routes, k->ask);
 }
 
 /* ---- what we ask ---- */
@@ -242,10 +227,9 @@ void kernel_poll(struct kernel *k, uint64_t now_ns)
 	k->now_ns = now_ns;
 	while (!(err = nl_recvmsgs_default(k->told)))
 		;
-	if (err == -NLE_NOMEM) { /* more came than the socket holds */
-		read_addresses(k);
-		read_neighbours(k);
-	}
+	if (err == -NLE_NOMEM) /* more came than the socket holds */
+		k->is_behind = k->are_routes_old = true;
+	catch_up(k);
 	for (unsigned i = 0; i < QUESTIONS_A_POLL && addr_next_question(k->addr, &next_hop, &source); i++)
 		ask_kernel(k, &next_hop);
 }
@@ -301,7 +285,7 @@ static int open_sockets(struct kernel *k)
 	setsockopt(nl_socket_get_fd(k->ask), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	nl_socket_disable_seq_check(k->told);
 	/* Before the first dump, so that nothing that changes meanwhile is missed. */
-	if (nl_socket_set_nonblocking(k->told) || nl_socket_add_memberships(k->told, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, 0))
+	if (nl_socket_set_nonblocking(k->told) || nl_socket_add_memberships(k->told, RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0))
 		return -EPROTONOSUPPORT;
 	return 0;
 }
@@ -323,6 +307,7 @@ int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr
 		return -ENOMEM;
 	k->interface_index = (int)interface_index;
 	k->addr = addr;
+	k->routes = (struct kernel_routes){ .interface_index = k->interface_index, .addr = addr };
 	k->is_first = is_first;
 	k->log = log;
 	k->now_ns = now_ns;
@@ -332,7 +317,7 @@ int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr
 	if (err) {
 		log_write(log, LOG_ERROR, "rtnetlink: %s", strerror(-err));
 	} else {
-		int failed = read_addresses(k) || read_routes(k) || read_neighbours(k);
+		int failed = read_addresses(k) || kernel_routes_read(&k->routes, k->ask) || read_neighbours(k);
 		if (failed || !has_gid(addr)) {
 			log_write(log, LOG_ERROR, failed ? "rtnetlink: the kernel does not tell addresses, routes and neighbours"
 				: "the interface has no address: give it one, or give uroce its own with ip=ADDRESS/PREFIX");
@@ -360,5 +345,6 @@ void kernel_close(struct kernel *k)
 			close(k->udp[i]);
 	nl_socket_free(k->ask);
 	nl_socket_free(k->told);
+	kernel_routes_free(&k->routes);
 	free(k);
 }

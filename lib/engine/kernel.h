@@ -11,7 +11,7 @@
 
 struct kernel;
 
-/* Fills addr with the interface's addresses, default routes and known neighbours, and, as the first core of an engine, keeps UDP port 4791 from answering with ICMP errors. 0; -EADDRNOTAVAIL (the interface
+/* Fills addr with the interface's addresses, routes and known neighbours, and, as the first core of an engine, keeps UDP port 4791 from answering with ICMP errors. 0; -EADDRNOTAVAIL (the interface
  * has no address) or another negative errno, after one log line. */
 int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, bool is_first, const struct log *log, uint64_t now_ns);
 /* Every millisecond or so, on the thread that drives the core: takes what the kernel told, asks what addr wants to know. Does not block. */

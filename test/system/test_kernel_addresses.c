@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine that shares an interface with the kernel learns what the kernel does with addresses and routes while it runs, also when the news of it was lost. Needs root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "addr.h"
+#include "engine_core.h"
+#include "netns.h"
+#include "talker.h"
+
+#define PATIENCE 5 /* seconds */
+
+static int try_ah(const struct talker *t, uint32_t index, const char *to, struct uroce_ah **ah)
+{
+	struct uroce_av av = { .sgid_index = index, .dgid = talker_gid(to) };
+	return uroce_ah_create(t->pd, &av, ah);
+}
+
+/* AHs whose way leads there. The engine is inline, so its state may be looked at. */
+static uint32_t users_of(const struct talker *t, const char *next_hop)
+{
+	static struct addr_neighbour list[256];
+	struct uroce_gid gid = talker_gid(next_hop);
+	uint32_t n = addr_neighbours(core_addr(engine_core_stack(talker_core(t))), 0, list, 256);
+	for (uint32_t i = 0; i < n && i < 256; i++)
+		if (!memcmp(list[i].gid.b, gid.raw, sizeof(gid.raw)))
+			return list[i].users;
+	return 0;
+}
+
+#define AWAIT(t, condition)                                                                        \
+	do {                                                                                       \
+		time_t end = time(NULL) + PATIENCE;                                                \
+		while (!(condition) && time(NULL) < end) {                                         \
+			uroce_engine_poll((t)->ctx);                                               \
+			usleep(1000);                                                              \
+		}                                                                                  \
+		CHECK(condition);                                                                  \
+	} while (0)
+
+static bool is_routed(const struct talker *t, uint32_t index, const char *to)
+{
+	struct uroce_ah *ah;
+	int err = try_ah(t, index, to, &ah);
+	CHECK(!err || err == -ENETUNREACH);
+	if (!err)
+		CHECK(!uroce_ah_destroy(ah));
+	return !err;
+}
+
+static void open_talker(struct talker *t)
+{
+	netns_enter(0);
+	CHECK(!netns_run("ip link set u0 addrgenmode none && ip -6 addr flush dev u0 scope link"));
+	talker_open(t, "inline:net_af_packet0,iface=u0", false);
+}
+
+/* An AH goes with its route, wherever that leads. */
+static void change_routes(void *arg)
+{
+	static const struct {
+		uint32_t index;
+		const char *network, *host, *gateway[2];
+	} rows[] = { { 0, "10.7.0.0/24", "10.7.0.2", { "10.2.0.2", "10.2.0.3" } }, { 1, "fd07::/64", "fd07::2", { "fd02::2", "fd02::3" } }, { 0, "default", "10.8.0.1", { "10.2.0.2", "10.2.0.3" } } };
+	static struct talker t;
+	struct uroce_ah *ah;
+	open_talker(&t);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *network = rows[i].network, *host = rows[i].host, *const *gateway = rows[i].gateway;
+		CHECK(!is_routed(&t, rows[i].index, host));
+		CHECK(!netns_run("ip route add %s via %s dev u0", network, gateway[0]));
+		AWAIT(&t, is_routed(&t, rows[i].index, host));
+		CHECK(!try_ah(&t, rows[i].index, host, &ah) && users_of(&t, gateway[0]) == 1);
+		CHECK(!netns_run("ip route replace %s via %s dev u0", network, gateway[1]));
+		AWAIT(&t, users_of(&t, gateway[1]) == 1 && !users_of(&t, gateway[0]));
+		CHECK(!netns_run("ip route del %s", network));
+		AWAIT(&t, !is_routed(&t, rows[i].index, host));
+		CHECK(!users_of(&t, gateway[1]));
+		CHECK(!netns_run("ip route add %s via %s dev u0", network, gateway[0]));
+		AWAIT(&t, users_of(&t, gateway[0]) == 1);
+		CHECK(!netns_run("ip route replace %s dev lo", network)); /* out of another interface: there is no word of ours */
+		AWAIT(&t, !users_of(&t, gateway[0]));
+		CHECK(!netns_run("ip route del %s dev lo", network));
+		CHECK(!uroce_ah_destroy(ah));
+	}
+	talker_close(&t);
+}
+
+static void test_routes_come_change_and_go(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(change_routes, NULL), 0);
+}
+
+/* Of several to one network the kernel's choice, and the next one when that is gone. */
+static void prefer_routes(void *arg)
+{
+	static struct talker t;
+	struct uroce_ah *ah;
+	open_talker(&t);
+	CHECK(!netns_run("ip route add 10.7.0.0/24 via 10.2.0.3 dev u0 metric 20"));
+	AWAIT(&t, is_routed(&t, 0, "10.7.0.2"));
+	CHECK(!try_ah(&t, 0, "10.7.0.2", &ah) && users_of(&t, "10.2.0.3") == 1);
+	CHECK(!netns_run("ip route add 10.7.0.0/24 via 10.2.0.2 dev u0 metric 10"));
+	AWAIT(&t, users_of(&t, "10.2.0.2") == 1);
+	CHECK(!netns_run("ip route del 10.7.0.0/24 metric 10"));
+	AWAIT(&t, users_of(&t, "10.2.0.3") == 1);
+	CHECK(!netns_run("ip link set u0 down")); /* takes it along, without a word of it */
+	AWAIT(&t, !users_of(&t, "10.2.0.3"));
+	CHECK(!netns_run("ip link set u0 up"));
+	CHECK(!is_routed(&t, 0, "10.7.0.2"));
+	CHECK(!uroce_ah_destroy(ah));
+	talker_close(&t);
+}
+
+static void test_the_kernels_choice(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(prefer_routes, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_routes_come_change_and_go),
+		cmocka_unit_test(test_the_kernels_choice),
+	};
+	return cmocka_run_group_tests(tests, netns_make, netns_drop);
+}
