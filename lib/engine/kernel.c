@@ -66,21 +66,32 @@ static bool find_gid(struct kernel *k, const struct gid *gid, uint32_t *index)
 	return false;
 }
 
+/* index: of one that goes. */
+static void change_address(struct kernel *k, const struct gid *gid, bool is_gone, uint32_t index, unsigned prefix_len)
+{
+	char text[GID_TEXT_MAX];
+	int err = is_gone ? addr_gid_remove(k->addr, index) : addr_gid_add(k->addr, gid, VLAN_NONE, prefix_len, &index);
+	if (err || k->is_first)
+		log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(gid, text), is_gone ? "goes" : "comes",
+			err ? ": " : "", err ? strerror(-err) : "");
+}
+
+static bool is_here(const struct kernel *k, struct rtnl_addr *a, struct gid *gid)
+{
+	return rtnl_addr_get_ifindex(a) == k->interface_index && kernel_read_gid(rtnl_addr_get_local(a), gid);
+}
+
 static void take_address(struct kernel *k, struct rtnl_addr *a, bool is_gone)
 {
 	struct gid gid;
 	uint32_t index;
-	char text[GID_TEXT_MAX];
-	if (rtnl_addr_get_ifindex(a) != k->interface_index || !kernel_read_gid(rtnl_addr_get_local(a), &gid))
+	if (!is_here(k, a, &gid))
 		return;
+	k->are_routes_old |= is_gone; /* its routes may go without a word */
 	if (!is_gone && (rtnl_addr_get_flags(a) & (IFA_F_TENTATIVE | IFA_F_DADFAILED))) /* told again when duplicate address detection is over */
 		return;
-	if (find_gid(k, &gid, &index) == !is_gone)
-		return;
-	int err = is_gone ? addr_gid_remove(k->addr, index) : addr_gid_add(k->addr, &gid, VLAN_NONE, (unsigned)rtnl_addr_get_prefixlen(a), &index);
-	if (err || k->is_first)
-		log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(&gid, text), is_gone ? "goes" : "comes",
-			err ? ": " : "", err ? strerror(-err) : "");
+	if (find_gid(k, &gid, &index) == is_gone)
+		change_address(k, &gid, is_gone, index, (unsigned)rtnl_addr_get_prefixlen(a));
 }
 
 static void on_object(struct nl_object *o, void *arg)
@@ -114,6 +125,24 @@ static int on_message(struct nl_msg *m, void *arg)
 
 /* ---- reading everything ---- */
 
+static bool cache_has(const struct kernel *k, struct nl_cache *cache, const struct gid *gid)
+{
+	struct gid is;
+	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o))
+		if (is_here(k, (struct rtnl_addr *)o, &is) && gid_is_equal(&is, gid))
+			return true;
+	return false;
+}
+
+static void drop_addresses(struct kernel *k, struct nl_cache *cache)
+{
+	struct gid gid;
+	uint16_t vlan;
+	for (uint32_t i = 0; i < addr_gid_slots(k->addr); i++)
+		if (addr_gid_get(k->addr, i, &gid, &vlan) && !cache_has(k, cache, &gid))
+			change_address(k, &gid, true, i, 0);
+}
+
 static void take_addresses(struct kernel *k, struct nl_cache *cache)
 {
 	/* Routable ones first: what most programs want is index 0. */
@@ -144,6 +173,7 @@ static int read_addresses(struct kernel *k)
 	int err = rtnl_addr_alloc_cache(k->ask, &cache);
 	if (err < 0)
 		return err;
+	drop_addresses(k, cache); /* first, for their place */
 	take_addresses(k, cache);
 	nl_cache_free(cache);
 	return 0;

@@ -34,6 +34,17 @@ static uint32_t users_of(const struct talker *t, const char *next_hop)
 	return 0;
 }
 
+static bool has_address(const struct talker *t, const char *text)
+{
+	struct uroce_device_attr attr;
+	struct uroce_gid had, wanted = talker_gid(text);
+	CHECK(!uroce_query_device(t->ctx, &attr));
+	for (uint32_t i = 0; i < attr.gid_slots; i++)
+		if (!uroce_query_gid(t->ctx, i, &had, NULL) && !memcmp(&had, &wanted, sizeof(had)))
+			return true;
+	return false;
+}
+
 #define AWAIT(t, condition)                                                                        \
 	do {                                                                                       \
 		time_t end = time(NULL) + PATIENCE;                                                \
@@ -125,11 +136,33 @@ static void test_the_kernels_choice(void **state)
 	assert_int_equal(side_child(prefer_routes, NULL), 0);
 }
 
+/* While nobody listens more happens than the socket holds; what was last is lost. */
+static void lose_news(void *arg)
+{
+	static struct talker t;
+	open_talker(&t);
+	CHECK(!netns_run("ip addr add 10.9.0.1/24 dev u0 && ip route add 10.7.0.0/24 via 10.2.0.2 dev u0"));
+	AWAIT(&t, has_address(&t, "10.9.0.1") && is_routed(&t, 0, "10.7.0.2"));
+	CHECK(!netns_run("for i in $(seq 1000); do echo neigh replace 10.2.0.200 lladdr 02:00:00:00:00:0$((i %% 8)) nud permanent dev u0; done | ip -batch -"));
+	CHECK(!netns_run("ip route del 10.7.0.0/24 && ip addr del 10.9.0.1/24 dev u0 && ip addr add 10.9.1.1/24 dev u0 && ip route add 10.7.1.0/24 via 10.2.0.3 dev u0"));
+	AWAIT(&t, has_address(&t, "10.9.1.1") && !has_address(&t, "10.9.0.1"));
+	AWAIT(&t, is_routed(&t, 0, "10.7.1.2") && !is_routed(&t, 0, "10.7.0.2"));
+	CHECK(has_address(&t, "10.2.0.1") && has_address(&t, "fd02::1"));
+	talker_close(&t);
+}
+
+static void test_lost_news(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(lose_news, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes_come_change_and_go),
 		cmocka_unit_test(test_the_kernels_choice),
+		cmocka_unit_test(test_lost_news),
 	};
 	return cmocka_run_group_tests(tests, netns_make, netns_drop);
 }
