@@ -50,7 +50,7 @@ perf=$build/app/perf/uroce-perf
 compare=$build/app/compare/uroce-compare
 page=$build/compare.html
 uroced=$build/app/uroced/uroced
-[ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] || echo "warning: no huge pages free; going on without, somewhat slower (sudo config/hugepages.sh reserves some)"
+[ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] || echo "warning: no huge pages free; going on without, somewhat slower (sudo config/hugepages.sh 1024 reserves 1 GiB)"
 
 # What is run: four pairs of programs at once, every operation among them and every byte checked; then figures of one pair; then the same work over kernel TCP, kernel UDP and uroce.
 checks=(

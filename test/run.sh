@@ -59,7 +59,7 @@ wants interop || INTEROP_PACKAGES=
 install_missing $BUILD_PACKAGES $TEST_PACKAGES $INTEROP_PACKAGES || echo "going on with what there is" >&2
 
 [ "$(awk '/^HugePages_Free/ { print $2 }' /proc/meminfo)" -gt 0 ] 2>/dev/null ||
-	echo "warning: no huge pages free; the tests run without (config/hugepages.sh reserves some)"
+	echo "warning: no huge pages free; the tests run without (sudo config/hugepages.sh 1024 reserves 1 GiB)"
 
 root=$top
 for d in "$top" "$top/build" "$top/build-asan" "$top/build-fuzz"; do

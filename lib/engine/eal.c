@@ -185,7 +185,7 @@ static void choose_args(struct start *s, const struct eal_need *need)
 		add_arg(s, "--in-memory");
 	} else {
 		uint32_t mib = need->memory_mib ? need->memory_mib : DEFAULT_MIB;
-		log_write(need->log, LOG_WARN, "no huge pages (%llu MiB free, %llu wanted): slower and with %u MiB of ordinary memory; config/hugepages.sh reserves them",
+		log_write(need->log, LOG_WARN, "no huge pages (%llu MiB free, %llu wanted): slower and with %u MiB of ordinary memory; sudo config/hugepages.sh 1024 reserves 1 GiB",
 			(unsigned long long)huge_mib, (unsigned long long)wanted_mib, mib);
 		add_arg(s, "--no-huge");
 		add_arg(s, "--no-shconf");

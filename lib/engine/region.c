@@ -84,7 +84,7 @@ int region_make(struct region_source *source, uint64_t bytes, const _Atomic bool
 		return 0;
 	int err = make(bytes, source->node, 0, is_cancelled, base, fd);
 	if (!err && !atomic_exchange_explicit(&source->is_told, true, memory_order_relaxed))
-		log_write(source->log, LOG_INFO, "clients get ordinary memory: no huge pages are free (config/hugepages.sh reserves some)");
+		log_write(source->log, LOG_INFO, "clients get ordinary memory: no huge pages are free (sudo config/hugepages.sh 1024 reserves 1 GiB)");
 	return err;
 }
 

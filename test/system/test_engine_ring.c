@@ -342,7 +342,7 @@ static void use_ordinary_pages(void *arg)
 	struct pair p = { { "inline:" SIDE0, "inline:" SIDE1 } };
 	struct side a;
 	side_open(&a, "inline:" SIDE0);
-	CHECK(strstr(side_last_line(), "config/hugepages.sh"));
+	CHECK(strstr(side_last_line(), "config/hugepages.sh 1024"));
 	side_close(&a);
 	exchange_sends(&p);
 }
