@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What uroce is built and tested with, by Debian's package names, and how to get it. To be sourced.
+# What uroce is built and tested with, by Debian's package names, and how to get it; and whose a build is. To be sourced.
 
 # Building: the compiler, DPDK, and the libraries of doc/design.
 # shellcheck disable=SC2034 # for who sources it
@@ -41,4 +41,13 @@ install_missing() {
 		echo "could not install: $missing" >&2
 		return 1
 	}
+}
+
+# Gives folders that root has built in to whoever has the folder that they are in, who builds there next.
+give_to_owner() {
+	local folder
+	[ "$(id -u)" -eq 0 ] || return 0
+	for folder in "$@"; do
+		[ ! -d "$folder" ] || chown -Rh --reference="$(dirname "$folder")" "$folder"
+	done
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# From nothing to two hosts talking RDMA: installs what is missing (root), builds, runs a daemon on each host and several client processes at once, checks every byte of every operation, prints what it measured, and
+# From nothing to two hosts talking RDMA: installs what is missing (root), builds every program (the tests: ninja -C build), runs a daemon on each host and several client processes at once, checks every byte of every operation, prints what it measured, and
 # compares it with kernel TCP and UDP between the same hosts, in a table and in a page with plots.
 #   sudo config/quickstart.sh    two network namespaces joined by a veth pair, a uroced on each with net_af_packet; both are removed again
 #   config/quickstart.sh         not root: two uroced joined by shared memory (net_memif)
@@ -27,6 +27,7 @@ clean_up() {
 	ip netns del "$a" 2>/dev/null || true
 	ip netns del "$b" 2>/dev/null || true
 	rm -rf "$tmp"
+	give_to_owner "$build" || true
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
@@ -42,7 +43,7 @@ say "building in $build"
 	exit 1
 }
 rm -f "${TMPDIR:-/tmp}/uroce-setup-$$.log"
-ninja -C "$build" -v app/perf/uroce-perf app/compare/uroce-compare app/uroced/uroced >"$build/quickstart.log" 2>&1 || {
+ninja -C "$build" -v programs >"$build/quickstart.log" 2>&1 || {
 	grep -A 12 -E '^FAILED|error:' "$build/quickstart.log" | head -n 40
 	exit 1
 }
@@ -193,4 +194,5 @@ if [ "$failed" -ne 0 ]; then
 	exit 1
 fi
 say "all data was right ($where)"
+echo "the programs are in $build/app; try $build/app/testroce/testroce -- -i"
 echo "the comparison with plots, for a browser: $page"

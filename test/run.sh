@@ -70,6 +70,7 @@ for d in "$top" "$top/build" "$top/build-asan" "$top/build-fuzz"; do
 		break
 	fi
 done
+trap 'give_to_owner "$root"/build{,-asan,-fuzz} || true' EXIT
 
 # configure FOLDER OPTION...: a build folder with these options, whether it is there or not.
 configure() {
@@ -141,4 +142,4 @@ if wants interop && [ -s "$root/build/test/interop/matrix.md" ]; then
 	say "interop: sizes that passed of those tried"
 	cat "$root/build/test/interop/matrix.md"
 fi
-exec python3 "$top/test/count.py" "${results[@]}" -- "${broken[@]}"
+python3 "$top/test/count.py" "${results[@]}" -- "${broken[@]}"
