@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* capture: makes the file and gives it to the daemon, which writes into it until this program says so, or is gone in whatever way. */
+/* capture: opens the file and gives it to the daemon, which empties it and writes into it until this program says so, or is gone in whatever way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,12 +27,12 @@ static int catch_endings(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* What was there before is gone; *is_new: there was nothing. */
-static int make_file(const char *path, bool *is_new)
+/* *is_new: there was nothing. What there was stays until the daemon has agreed, and empties the file: it may be the one that another capture writes to. Does not wait for the reader of a FIFO, which the daemon would not take anyway. */
+static int open_file(const char *path, bool *is_new)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	*is_new = fd >= 0;
-	return fd < 0 && errno == EEXIST ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : fd;
+	return fd < 0 && errno == EEXIST ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : fd;
 }
 
 static bool has_qp(struct dialogue *d, uint64_t qpn)
@@ -90,9 +90,9 @@ static bool capture(const struct options *o, struct dialogue *d, int fd, uint64_
 static bool capture_to(const struct options *o, struct dialogue *d, uint64_t qpn, int signals)
 {
 	bool is_new;
-	int fd = make_file(o->word[1], &is_new);
+	int fd = open_file(o->word[1], &is_new);
 	if (fd < 0) {
-		complain_refused("%s: %s; expected the name of a file that can be written", o->word[1], strerror(errno));
+		complain_refused("%s: %s; expected the name of an ordinary file that can be written", o->word[1], strerror(errno));
 		return false;
 	}
 	bool is_done = capture(o, d, fd, qpn, signals);

@@ -12,6 +12,7 @@
 
 #include "capture.h"
 #include "engine_change.h"
+#include "engine_core.h"
 #include "gid.h"
 #include "packet.h"
 #include "server_inside.h"
@@ -222,6 +223,14 @@ static void kill_client(struct connection *c, const struct ctl_message *m, int f
 
 /* ---- CAPTURE_START, CAPTURE_STOP ---- */
 
+/* The file is emptied only when there can be a capture: it may be the one that another writes to. */
+static int begin_capture(struct engine *e, int fd, uint32_t qpn)
+{
+	if (engine_core_has_capture(engine_core_at(e, 0)))
+		return -EBUSY;
+	return ftruncate(fd, 0) ? -errno : engine_capture_start_fd(e, fd, qpn);
+}
+
 static void start_capture(struct connection *c, const struct ctl_message *m, int fd)
 {
 	struct server *s = c->server;
@@ -230,7 +239,7 @@ static void start_capture(struct connection *c, const struct ctl_message *m, int
 		answer(c, -EINVAL, 0, "%s", why);
 		return;
 	}
-	int err = engine_capture_start_fd(s->engine, fd, m->capture_start.qpn);
+	int err = begin_capture(s->engine, fd, m->capture_start.qpn);
 	if (err == -EBUSY && s->capturer) {
 		answer(c, err, 0, "another capture runs, of the operator with pid %ld", (long)s->capturer->peer.pid);
 	} else if (err) {

@@ -425,20 +425,21 @@ static void capture(void *arg)
 	int fd = make_file(&d, O_RDWR);
 	CHECK(!start_capture(&r, fd, &answer));
 	CHECK(start_capture(&r, fd, &answer) == -EBUSY && start_capture(&other, fd, &answer) == -EBUSY && strstr(answer.text, "pid"));
+	int kept = make_file(&d, O_RDWR);
+	CHECK(!ftruncate(kept, 1 << 19) && start_capture(&other, kept, &answer) == -EBUSY && lseek(kept, 0, SEEK_END) == 1 << 19 && !lseek(kept, 0, SEEK_SET)); /* what is refused leaves its file as it was */
 	CHECK(stop_capture(&other, &answer) == -ENOENT);
 	cause_frames(&client);
 	CHECK(!stop_capture(&r, &answer));
 	CHECK(answer.value && count_packets(fd) == answer.value);
 	CHECK(stop_capture(&r, &answer) == -ENOENT);
 	close(fd);
-	CHECK(count_fds() == fds);
+	CHECK(count_fds() == fds + 1);
 	/* a second one, of no QP that there is, begins at once */
-	fd = make_file(&d, O_RDWR);
 	struct ctl_message m = { .capture_start.qpn = 0xfffff0 };
-	CHECK(!raw_command(&other, CTL_CAPTURE_START, &m, fd, &answer));
+	CHECK(!raw_command(&other, CTL_CAPTURE_START, &m, kept, &answer));
 	cause_frames(&client);
-	CHECK(!stop_capture(&other, &answer) && !answer.value && count_packets(fd) == 0);
-	close(fd);
+	CHECK(!stop_capture(&other, &answer) && !answer.value && count_packets(kept) == 0); /* what it had is gone */
+	close(kept);
 	raw_close(&r);
 	raw_close(&other);
 	raw_close(&client);

@@ -162,8 +162,9 @@ def captures_of_all_and_of_one_qp():
         one = os.path.join(d.dir, 'one.pcapng')
         q = start([UROCECTL, '--socket', d.socket, 'capture', one, 'qp', hex(qps[0]['qpn'])])
         assert 'Ctrl-C ends it' in q.stderr.readline()
-        assert 'another capture runs, of the operator with pid %d' % q.pid in ctl(d, 'capture', os.path.join(d.dir, 'no.pcapng'), rc=1)
-        assert not os.path.exists(os.path.join(d.dir, 'no.pcapng'))
+        for refused in (os.path.join(d.dir, 'no.pcapng'), one):  # the running one's own file is still that, as its end tells
+            assert 'another capture runs, of the operator with pid %d' % q.pid in ctl(d, 'capture', refused, rc=1)
+        assert not os.path.exists(os.path.join(d.dir, 'no.pcapng')) and os.path.exists(one)
         time.sleep(0.2)
         q.send_signal(signal.SIGINT)
         out, err = q.communicate(timeout=PATIENCE)
@@ -203,6 +204,12 @@ def a_capture_ends_with_who_wanted_it():
             if shutil.which('tshark'):
                 assert len(read_capture(name)) > 10
         assert json.loads(ctl(d, 'capture', name, '--seconds', '0.1', '--json'))['frames'] > 0
+        fifo = os.path.join(d.dir, 'fifo')
+        os.mkfifo(fifo)
+        assert 'expected the name of an ordinary file' in ctl(d, 'capture', fifo, rc=1)  # it does not wait for a reader
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        assert 'expected an ordinary file' in ctl(d, 'capture', fifo, rc=1)
+        os.close(reader)
         for wrong, why in (('/dev/null', 'ordinary file'), (os.path.join(d.dir, 'no', 'such'), 'No such file'), ('/', 'Is a directory')):
             assert why in ctl(d, 'capture', wrong, rc=1)
         end(p)
