@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urocectl: the operator's hand on a running daemon. Owns the table of commands. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ const struct command commands[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct options o;
 	bool is_done;
@@ -29,4 +30,11 @@ int main(int argc, char **argv)
 		if (!strcmp(commands[i].name, o.word[0]))
 			return commands[i].run(&o);
 	return complain_usage("%s: expected show, watch, gid, client or capture", o.word[0]);
+}
+
+/* What nobody could read was not shown. */
+int main(int argc, char **argv)
+{
+	int code = run(argc, argv), err = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
+	return code || !err ? code : complain_refused("standard output: %s", strerror(err));
 }

@@ -101,6 +101,13 @@ def every_noun_as_table_and_as_json():
         assert ctl(d, 'show', 'qp').splitlines()[0].startswith('qpn  client'), 'a table without rows has its titles'
 
 
+def what_cannot_be_shown_is_said():
+    with Daemon(UROCED) as d, open('/dev/full', 'w') as full:
+        for words in (['show', 'device'], ['show', 'drops', '--all', '--json'], ['watch', '--interval', '0.1', '--count', '1'], ['--help']):
+            p = subprocess.run([UROCECTL, '--socket', d.socket, *words], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            assert p.returncode == 1 and p.stderr.startswith('urocectl: standard output: ') and p.stderr.count('\n') == 1, (words, p.returncode, p.stderr)
+
+
 def what_rows_are_wanted():
     with Daemon(UROCED) as d:
         p = load(d)
@@ -405,7 +412,7 @@ def drops_of_a_port_that_it_shares():
         remove_hosts(HOSTS)
 
 
-TESTS = [every_noun_as_table_and_as_json, what_rows_are_wanted, addresses_come_and_go, a_client_is_ended_and_no_other, captures_of_all_and_of_one_qp, a_capture_ends_with_who_wanted_it, watch_as_lines_and_as_json, watch_without_a_keyboard_is_text,
+TESTS = [every_noun_as_table_and_as_json, what_cannot_be_shown_is_said, what_rows_are_wanted, addresses_come_and_go, a_client_is_ended_and_no_other, captures_of_all_and_of_one_qp, a_capture_ends_with_who_wanted_it, watch_as_lines_and_as_json, watch_without_a_keyboard_is_text,
          watch_on_a_terminal, what_makes_no_sense_is_one_line, others_may_not, drops_of_a_port_that_it_shares]
 
 
