@@ -166,6 +166,10 @@ def check_tables(pages):
         for line in by_name['uroced.conf'].lines:
             section = line.split()[2].strip('[]') if line.startswith('.Ss Section [') else section
             said |= {(section, line.split()[2].replace('\\', ''))} if line.startswith('.It Ic ') else set()
+        renamed = [(k, d) for k, d in re.findall(r'\{ "port", "(\w+)", [^,]+, take_key, "(\w+)"', read('app/uroced/settings.c')) if k != d]
+        text = '\n'.join(by_name['uroced.conf'].lines)
+        wrong = [f'nothing says that {k} is {d} in a device string' for k, d in renamed if not re.search(rf'\.Ic {k}\nis( its key)?\n\.Cm {d}\b', text)]
+        tell('uroced.conf(5): settings that have another name in a device string', wrong if renamed else ['none?'])
         tell('uroced.conf(5): settings', differ('setting', settings, said, '--help', 'the page') if settings else ['--help lists none'])
 
 
