@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the words of sd_notify(3), where libsystemd was built in; without it the same calls, which do nothing. */
 #include "notify.h"
 
 #ifdef HAVE_SYSTEMD

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what uroced says of itself: its version, and what it was built with. */
 #include "version.h"
 
 #include <rte_version.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Which uroced this is. */
 #ifndef UROCED_VERSION_H
 #define UROCED_VERSION_H
 
