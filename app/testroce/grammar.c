@@ -140,6 +140,16 @@ static void expect(struct expected *e, const char *what)
 		snprintf(e->text[e->n++], sizeof(e->text[0]), "%s", what);
 }
 
+static bool begins_as(const struct words *w, const char *theirs)
+{
+	struct words t;
+	unsigned i = 0;
+	cut(&t, theirs);
+	while (i < t.n && i < w->n && !strcmp(t.word[i], w->word[i]))
+		i++;
+	return i == t.n;
+}
+
 static int refuse(const struct grammar *g, const struct words *w)
 {
 	unsigned most = 0, given;
@@ -166,6 +176,9 @@ static int refuse(const struct grammar *g, const struct words *w)
 	fprintf(stderr, "%s%s%s: expected ", w->n > most ? "\"" : "after \"", w->word[w->n > most ? most : most - 1], "\"");
 	for (unsigned i = 0; i < e.n; i++)
 		fprintf(stderr, "%s%s", i ? i + 1 < e.n ? ", " : " or " : "", e.text[i]);
+	for (const struct habit *h = g->habits; h && h->theirs; h++)
+		if (begins_as(w, h->theirs))
+			fprintf(stderr, "; %s is %s here", h->theirs, h->ours);
 	fputc('\n', stderr);
 	return -EINVAL;
 }

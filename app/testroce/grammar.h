@@ -44,9 +44,16 @@ struct section {
 	const struct command *commands; /* ends with an empty row */
 };
 
+/* What somebody types who comes from another program. */
+struct habit {
+	const char *theirs; /* the first words of a line */
+	const char *ours;
+};
+
 struct grammar {
 	const struct section *sections; /* ends with an empty row */
 	const struct kind *kinds;       /* so does it */
+	const struct habit *habits;     /* so does it; NULL: none. A line that is refused and begins so is answered by what it is called here, too */
 	struct lab *lab;
 };
 

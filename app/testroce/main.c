@@ -34,6 +34,17 @@ static const struct section sections[] = {
 	{ .name = NULL },
 };
 
+/* testpmd's words for what has another name here. */
+static const struct habit habits[] = {
+	{ "show port stats", "show counters" },
+	{ "show port xstats", "show counters" },
+	{ "show port info", "show port" },
+	{ "show fwd stats", "show fwd" },
+	{ "clear port stats", "clear counters" },
+	{ "clear port xstats", "clear counters" },
+	{ .theirs = NULL },
+};
+
 /* Where our options begin: behind "--", or at once when there is none and so no options of DPDK's. */
 static int find_own(int argc, char **argv)
 {
@@ -160,7 +171,7 @@ int main(int argc, char **argv)
 	interrupt_catch();
 	if (o.is_lesson)
 		return lesson_run(o.is_interactive) != 0;
-	const struct grammar grammar = { .sections = sections, .kinds = value_kinds, .lab = &lab };
+	const struct grammar grammar = { .sections = sections, .kinds = value_kinds, .habits = habits, .lab = &lab };
 	lab.grammar = &grammar;
 	lab.config = o.config;
 	lab.stats_seconds = o.stats_seconds;

@@ -56,7 +56,8 @@ static const struct kind kinds[] = { { "digit", "a digit", take_digit, NULL, 0 }
 static const struct command first[] = { { "set colour <colour>", run_set, "" }, { "set size <digit>", run_set, "a size" }, { .pattern = NULL } };
 static const struct command second[] = { { "show [<digit|all>]", run_show, "" }, { "fail", run_fail, "" }, { .pattern = NULL } };
 static const struct section sections[] = { { "one", "the first", first }, { "two", "the second", second }, { .name = NULL } };
-static const struct grammar grammar = { sections, kinds, NULL };
+static const struct habit habits[] = { { "paint all", "set colour" }, { "show size", "show" }, { .theirs = NULL } };
+static const struct grammar grammar = { sections, kinds, habits, NULL };
 
 /* Runs a line; what it wrote to standard error. */
 static const char *refusal(const char *line, int *rc)
@@ -107,6 +108,9 @@ static void test_refusals(void **state)
 		{ "set size 12", "\"12\": expected a digit\n" },
 		{ "show x", "\"x\": expected all, a digit or nothing\n" },
 		{ "show 1 2", "\"2\": expected nothing\n" },
+		{ "paint all red", "\"paint\": expected set, show or fail; paint all is set colour here\n" },
+		{ "paint", "\"paint\": expected set, show or fail\n" },
+		{ "show size 3", "\"size\": expected all, a digit or nothing; show size is show here\n" },
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int rc;
