@@ -148,7 +148,7 @@ const struct command commands_link[] = {
 	{ "fault off <port>", fault_off, "let everything pass for a while" },
 	{ "fault del <port>", remove_fault, "take them away" },
 	{ "show fault [<port|all>]", show_fault, "the faults, and what they have done" },
-	{ "capture start <port> <file> [<number>]", start_capture, "every frame into a pcapng file, or those of one QPN" },
+	{ "capture start <port> <file> [<qpn>]", start_capture, "every frame into a pcapng file, or those of one QPN" },
 	{ "capture stop <port>", stop_capture, "end it" },
 	{ "show capture", show_capture, "where captures go" },
 	{ .pattern = NULL },

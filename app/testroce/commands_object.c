@@ -277,7 +277,7 @@ const struct command commands_object[] = {
 	{ "cq create <port> <count>", create_cq, "a completion queue of so many CQEs" },
 	{ "cq destroy <cq>", destroy_cq, "" },
 	{ "srq create <pd> <count>", create_srq, "a shared receive queue of so many WRs" },
-	{ "srq limit <srq> <number>", limit_srq, "an event when fewer receives are left; 0: none" },
+	{ "srq limit <srq> <wrs>", limit_srq, "an event when fewer receives are left; 0: none" },
 	{ "srq destroy <srq>", destroy_srq, "" },
 	{ "ah create <pd> <address>", create_ah, "the way to a host, or to a multicast group" },
 	{ "ah destroy <ah>", destroy_ah, "" },

@@ -272,7 +272,7 @@ const struct command commands_port[] = {
 	{ "clear event", clear_events, "forget those" },
 	{ "clear counters [<port|all>]", clear_counters, "count from now on" },
 	{ "gid add <port> <network>", add_gid, "a further address" },
-	{ "gid del <port> <number>", delete_gid, "an address, by its index" },
+	{ "gid del <port> <index>", delete_gid, "an address" },
 	{ "neigh add <port> <address> <mac>", add_neigh, "a neighbour that is never asked for" },
 	{ .pattern = NULL },
 };

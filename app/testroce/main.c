@@ -119,17 +119,25 @@ static void close_lab(struct lab *lab)
 	exchange_close(&lab->peer);
 }
 
-/* Without a prompt: until Enter, a signal, or the traffic's own end; a server until its peer goes. */
+/* Without a prompt: until Enter, a signal, or the traffic's own end; a server until its peer goes. Where nobody can press Enter (CI, cron) the end of standard input is none for traffic that was asked to tell of itself. */
 static void run_alone(struct lab *lab)
 {
-	if (lab->stats_seconds <= 0)
+	bool has_period = lab->stats_seconds > 0, has_keyboard = !lab->is_server;
+	if (!has_period)
 		lab->stats_seconds = PERIOD_S;
-	if (!lab->is_server)
+	if (has_keyboard)
 		printf("press Enter to end\n");
 	fflush(stdout);
-	while (!interrupt_is_there() && !lab->is_quitting && (lab->is_server || !(lab->flow && lab->flow->is_said)))
-		if (prompt_wait(lab, PERIOD_S, !lab->is_server))
+	while (!interrupt_is_there() && !lab->is_quitting && (lab->is_server || !(lab->flow && lab->flow->is_said))) {
+		if (!prompt_wait(lab, PERIOD_S, has_keyboard))
+			continue;
+		if (!prompt_is_closed())
 			break;
+		lab_fail("standard input is closed: %s", has_period ? "the traffic goes on until a signal" : "the traffic ends; --stats-period SECONDS lets it go on until a signal, and --cmdline-file for as long as it says");
+		if (!has_period)
+			break;
+		has_keyboard = false;
+	}
 }
 
 /* What still runs is ended as by stop; a second signal makes that short. */
@@ -142,16 +150,16 @@ static void end_traffic(struct lab *lab)
 
 static int run(struct lab *lab, const struct options *o)
 {
-	int wrong = o->cmdline_file ? prompt_run_file(lab, o->cmdline_file) : 0;
+	bool is_wrong = o->cmdline_file && prompt_run_file(lab, o->cmdline_file);
 	bool is_alone = !o->is_interactive && !o->cmdline_file;
 	if (!lab->is_quitting && (o->is_auto_start || (is_alone && !lab->is_server)) && traffic_start(lab, NULL, 0))
-		wrong++;
+		is_wrong = true;
 	if (o->is_interactive && !lab->is_quitting)
-		prompt_run(lab);
-	else if ((is_alone || o->is_auto_start) && !wrong)
+		is_wrong |= prompt_run(lab) > 0;
+	else if ((is_alone || o->is_auto_start) && !is_wrong)
 		run_alone(lab);
 	end_traffic(lab);
-	return wrong || lab->failures;
+	return is_wrong || lab->failures;
 }
 
 int main(int argc, char **argv)

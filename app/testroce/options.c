@@ -8,6 +8,8 @@
 
 #include "values.h"
 
+#define STATS_PERIOD_MIN 0.1 /* seconds */
+
 static bool take_device(struct options *o, const char *v)
 {
 	if (o->devices == STATIONS_MAX || !*v)
@@ -36,7 +38,7 @@ static bool take_connect(struct options *o, const char *v)
 
 static bool take_period(struct options *o, const char *v)
 {
-	return value_seconds(v, &o->stats_seconds) && o->stats_seconds > 0;
+	return value_seconds(v, &o->stats_seconds) && o->stats_seconds >= STATS_PERIOD_MIN;
 }
 
 static bool take_mode(struct options *o, const char *v)
@@ -104,7 +106,7 @@ static void print_help(void)
 		printf("  %-28s %s\n", name, rows[i].text);
 	}
 	printf("  %-28s %s\n", "--help", "this");
-	printf("Without -i, a file or a lesson the traffic runs until Enter is pressed. Without DPDK's options DPDK is started as it suits this machine.\n");
+	printf("Without -i, a file or a lesson the traffic runs until Enter is pressed, or a signal. Without DPDK's options DPDK is started as it suits this machine.\n");
 }
 
 static bool take_row(const struct option_row *r, const char *value, struct options *o)

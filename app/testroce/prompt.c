@@ -19,11 +19,13 @@
 #define COMPLETED 2 /* what rdline's completion may answer: the rest of a word, */
 #define ANOTHER 1   /* or one of several */
 
-static void carry_out(struct lab *lab, const char *line)
+/* Whether it went wrong. */
+static bool carry_out(struct lab *lab, const char *line)
 {
 	fflush(stdout);
-	grammar_run(lab->grammar, line);
+	bool is_wrong = grammar_run(lab->grammar, line) != 0;
 	fflush(stdout);
+	return is_wrong;
 }
 
 /* ---- waiting ---- */
@@ -35,19 +37,37 @@ static bool has_input(int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-bool prompt_wait(struct lab *lab, double seconds, bool until_key)
+/* A character, or a line's end for the end of the input. */
+static bool has_ended(char *c)
+{
+	ssize_t n;
+	do
+		n = read(STDIN_FILENO, c, 1);
+	while (n < 0 && errno == EINTR && !interrupt_is_there());
+	if (n < 1)
+		*c = '\n';
+	return n < 1;
+}
+
+bool prompt_wait(struct lab *lab, double seconds, bool until_input)
 {
 	for (uint64_t end_ns = end_now() + (uint64_t)(seconds * 1e9); end_now() < end_ns && !interrupt_is_there() && !lab->is_quitting;) {
 		uint64_t left_ms = (end_ns - end_now()) / 1000000 + 1;
 		int ms = left_ms < INTERRUPT_LOOK_MS ? (int)left_ms : INTERRUPT_LOOK_MS;
-		if (until_key && has_input(ms))
+		if (until_input && has_input(ms))
 			return true;
-		if (!until_key)
+		if (!until_input)
 			poll(NULL, 0, ms);
 		lab_look(lab);
 		fflush(stdout);
 	}
 	return false;
+}
+
+bool prompt_is_closed(void)
+{
+	char c;
+	return has_ended(&c);
 }
 
 /* ---- files and pipes ---- */
@@ -59,8 +79,7 @@ static int run_lines(struct lab *lab, FILE *f)
 	size_t room = 0;
 	int wrong = 0;
 	while (!lab->is_quitting && !interrupt_is_there() && getline(&line, &room, f) >= 0) {
-		fflush(stdout);
-		wrong += grammar_run(lab->grammar, line) != 0;
+		wrong += carry_out(lab, line);
 		lab_look(lab);
 		fflush(stdout);
 	}
@@ -88,21 +107,21 @@ int prompt_run_file(struct lab *lab, const char *path)
 	return wrong;
 }
 
-static void run_pipe(struct lab *lab)
+/* How many lines went wrong; the last one needs no newline. */
+static int run_pipe(struct lab *lab)
 {
 	char line[2 * GRAMMAR_WORD_MAX], c;
 	size_t have = 0;
-	while (!lab->is_quitting && !interrupt_is_there()) {
+	int wrong = 0;
+	for (bool is_over = false; !is_over && !lab->is_quitting && !interrupt_is_there();) {
 		if (!has_input(INTERRUPT_LOOK_MS)) {
 			lab_look(lab);
 			fflush(stdout);
 			continue;
 		}
-		ssize_t n = read(STDIN_FILENO, &c, 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 1)
-			return;
+		is_over = has_ended(&c);
+		if (is_over && interrupt_is_there())
+			break; /* what was begun was not sent off */
 		if (c != '\n') { /* what is too long to be kept is too long to be a command */
 			line[have] = c;
 			have += have + 2 < sizeof(line);
@@ -110,10 +129,11 @@ static void run_pipe(struct lab *lab)
 		}
 		line[have] = 0;
 		have = 0;
-		carry_out(lab, line);
+		wrong += carry_out(lab, line);
 		lab_look(lab);
 		fflush(stdout);
 	}
+	return wrong;
 }
 
 /* ---- a terminal ---- */
@@ -230,12 +250,12 @@ static void run_terminal(struct lab *lab, const struct termios *usual)
 	printf("\n");
 }
 
-void prompt_run(struct lab *lab)
+int prompt_run(struct lab *lab)
 {
 	struct termios usual;
 	fflush(stdout);
 	if (tcgetattr(STDIN_FILENO, &usual))
-		run_pipe(lab);
-	else
-		run_terminal(lab, &usual);
+		return run_pipe(lab);
+	run_terminal(lab, &usual);
+	return 0;
 }

@@ -5,11 +5,13 @@
 
 #include "lab.h"
 
-/* Reads commands from standard input until it ends, or `quit`; looks after the traffic meanwhile. */
-void prompt_run(struct lab *lab);
+/* Reads commands from standard input until it ends, or `quit`; looks after the traffic meanwhile. How many lines of a pipe or file went wrong; who sits at a terminal has seen it: 0. */
+int prompt_run(struct lab *lab);
 /* Carries out the lines of a file. How many went wrong, or -1 after a line on standard error: it cannot be read. */
 int prompt_run_file(struct lab *lab, const char *path);
-/* Waits, looking after the traffic; ends early when somebody presses a key (true) or at a signal. */
-bool prompt_wait(struct lab *lab, double seconds, bool until_key);
+/* Waits, looking after the traffic; ends early when standard input has something (true), which may be its end, or at a signal. */
+bool prompt_wait(struct lab *lab, double seconds, bool until_input);
+/* Takes what there is then, a key; whether it was the end. */
+bool prompt_is_closed(void);
 
 #endif

@@ -255,6 +255,8 @@ const struct kind value_kinds[] = {
 	{ "type", "the type of a window, 1 or 2", take_type, NULL },
 	{ "remote", "an address of the peer's memory, as show mr has it there, or mr:N or mw:N for that of an MR or MW of ours", take_remote, NULL },
 	{ "rkey", "a key, as show mr and show mw have it, or mr:N or mw:N for that of one of ours", take_key, NULL },
+	{ "index", "an index, as show gid lists them", take_32_bits, NULL },
+	{ "wrs", "a number of WRs, or 0", take_32_bits, NULL },
 	{ "imm", "an immediate, a number of 32 bits", take_32_bits, NULL },
 	{ "qpn", "a QPN, as show qp has it, or qp:N for that of one of ours", take_qpn, NULL },
 	{ "psn", "a PSN, as show qp has it", take_24_bits, NULL },

@@ -86,7 +86,7 @@ def test_packet():
         down = p.poll_until('show event', 'port 0: PORT_ERR: it has no link')
         ip(1, 'link set eth0 up')
         again = p.poll_until('show event', 'PORT_ACTIVE: it has a link')
-        report('inline, up' in up and 'event: port 0: PORT_ERR' in down and 'event: port 0: PORT_ACTIVE' in again and p.end() == 0, 'a port that loses its link, and gets it back', p.text)
+        report('inline, up' in up and 'event: port 0: PORT_ERR' in down and 'event: port 0: PORT_ACTIVE' in again and p.end() == 1, 'a port that loses its link, and gets it back', p.text)
     return None
 
 

@@ -45,14 +45,14 @@ def memory(p, mr):
 
 
 def check(name, p, *steps):
-    """(command, what it or a poll after it must print): a command of None polls what was polled last. The program must then end well, without having said anything else is wrong."""
+    """(command, what it or a poll after it must print): a command of None polls what was polled last. The program must then end as one that was told wrong lines, which the marks of Process.do are."""
     missing = ''
     for line, pattern in steps:
         said = p.poll_until(line, pattern) if line.startswith(('cq poll', 'show')) else p.do(line)
         if not missing and not re.search(pattern, said):
             missing = f'{line!r} does not say {pattern!r}, but {said!r}'
     code = p.end()
-    report(not missing and code == 0, name, f'{missing}\nexit code {code}\n{p.text}')
+    report(not missing and code == 1, name, f'{missing}\nexit code {code}\n{p.text}')
 
 
 def test_windows():

@@ -19,11 +19,11 @@ from troce import PATIENCE, TESTROCE, MODES, Process, Terminal, report, run, run
 BAD = [
     ('foo', 'expected help'), ('set', 'expected fwd'), ('set fwd', 'a mode: send'), ('set fwd sned', 'a mode: send'), ('set size', 'bytes, from 0'), ('set size 17M', 'bytes, from 0'), ('set size -1', 'bytes'),
     ('set depth 0', 'a number from 1'), ('set qps x', 'a number from 1'), ('set mtu 1000', 'a path MTU'), ('set verify maybe', 'on or off'), ('start now', 'expected nothing'), ('stop', 'nothing runs'),
-    ('show', 'expected'), ('show port 7', 'the number of a port'), ('show fwd', 'no traffic yet'), ('gid add 0 10.0.0', 'an address and its prefix'), ('gid add 0 10.0.0.9/33', 'an address and its prefix'),
-    ('gid add 0 224.0.0.1/24', 'cannot add'), ('gid del 0 60', 'there is none'), ('neigh add 0 10.0.0.9 02:00', 'a MAC address'), ('neigh add 0 224.0.0.9 02:00:00:00:00:01', 'one host'),
+    ('show', 'expected'), ('show port 7', 'the number of a port'), ('show fwd', 'no traffic yet'), ('show port stats all', 'show port stats is show counters here'), ('show fwd stats all', 'is show fwd here'), ('clear port stats all', 'is clear counters here'), ('gid add 0 10.0.0', 'an address and its prefix'), ('gid add 0 10.0.0.9/33', 'an address and its prefix'),
+    ('gid add 0 224.0.0.1/24', 'cannot add'), ('gid del 0 60', 'there is none'), ('gid del 0 4294967296', 'an index'), ('neigh add 0 10.0.0.9 02:00', 'a MAC address'), ('neigh add 0 224.0.0.9 02:00:00:00:00:01', 'one host'),
     ('fault set 0 dorp:1%', 'begins with none of drop'), ('fault set 0 drop:200%', 'a probability'), ('fault on 0', 'has no faults'), ('fault set 2 drop:1%', 'the number of a port'),
-    ('capture start 0 /nowhere/x', 'cannot capture into'), ('capture stop 0', 'no capture'), ('load /nowhere', 'cannot read'), ('pd destroy 3', 'there is no pd 3'), ('mr create 9 4K', 'there is no pd 9'),
-    ('qp create 0 0 xrc', 'rc, uc or ud'), ('mw create 0 3', 'the type of a window'), ('show mr 99999999999999999999', 'the number of an MR'), ('qp send-imm 0 0 1 0x100000000', 'a number of 32 bits'), ('srq limit 3 1', 'there is no srq 3'),
+    ('capture start 0 /nowhere/x', 'cannot capture into'), ('capture start 0 /nowhere/x 0x1000000', 'a QPN'), ('capture stop 0', 'no capture'), ('load /nowhere', 'cannot read'), ('pd destroy 3', 'there is no pd 3'), ('mr create 9 4K', 'there is no pd 9'),
+    ('qp create 0 0 xrc', 'rc, uc or ud'), ('mw create 0 3', 'the type of a window'), ('show mr 99999999999999999999', 'the number of an MR'), ('qp send-imm 0 0 1 0x100000000', 'a number of 32 bits'), ('srq limit 3 1', 'there is no srq 3'), ('srq limit 3 4294967297', 'a number of WRs'),
     ('set seed 18446744073709551616', 'a number, decimal'), ('set depth 4097', 'a number from 1 to 4096'), ('wait 1e9', 'seconds'), ('set stats-period nan', 'seconds'), ('qp join 0 1', 'there is no qp 0'), ('cq create 0 0', 'a number from 1'), ('wait soon', 'seconds'), ('help nothing', 'the first word'), ('x ' * 300, 'too long'), ('x' * 5000, 'too long'), ('load /', 'cannot read /: Is a directory'),
 ]
 
@@ -35,12 +35,12 @@ def test_bad_input():
     for (line, expected), answer in zip(BAD, said):
         if expected not in answer:
             wrong.append(f'{line!r}: {answer!r} instead of {expected!r}')
-    report(r.code == 0 and len(said) == len(BAD) and not wrong and 'mode send' in r.out, f'{len(BAD)} bad commands: one line each, and it goes on', '\n'.join(wrong + [str(r)]))
+    report(r.code == 1 and len(said) == len(BAD) and not wrong and 'mode send' in r.out, f'{len(BAD)} bad commands: one line each, it goes on, and the exit code tells', '\n'.join(wrong + [str(r)]))
 
 
 def test_bad_options():
     for args, expected in [
-        (['--fast'], '--help'), (['--device'], 'device'), (['--forward-mode', 'x'], 'a mode'), (['--size', 'big'], 'bytes'), (['--stats-period', '0'], 'seconds'), (['--auto-start=yes'], 'no value'),
+        (['--fast'], '--help'), (['--device'], 'device'), (['--forward-mode', 'x'], 'a mode'), (['--size', 'big'], 'bytes'), (['--stats-period', '0.0001'], 'from 0.1'), (['--auto-start=yes'], 'no value'),
         (['--connect', 'localhost'], 'expected one --device'), (['--listen', '1', '--connect', 'x'], 'one of them'),
     ]:
         r = run('--', *args)
@@ -60,7 +60,23 @@ def test_program():
     report(r.code == 0 and r.out.count('echo client:') >= 2 and 'round trip' in r.out, '--auto-start and --stats-period', r)
     p = subprocess.Popen([TESTROCE, '--'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = p.communicate(timeout=PATIENCE)
-    report(p.returncode == 0 and 'stopped' in out, 'without a prompt, until its input ends', out + err)
+    report(p.returncode == 0 and 'stopped' in out and 'standard input is closed: the traffic ends' in err, 'without a prompt, until its input ends', out + err)
+    p = Process('--')
+    p.until('press Enter to end')
+    p.process.stdin.write(b'\n')
+    p.process.stdin.flush()
+    report(p.process.wait(PATIENCE) == 0 and p.end() == 0 and 'stopped' in p.text and 'closed' not in p.text, 'without a prompt, until Enter', p.text)
+    p = Process('--', '--stats-period', '0.2')
+    p.process.stdin.close()
+    fine = p.until('(?s)standard input is closed: the traffic goes on.*send client: .*send client: .*send client: ')
+    p.process.send_signal(signal.SIGTERM)
+    report(fine and p.end() == 0 and 'stopped' in p.text, 'nobody can press Enter: traffic that tells of itself goes on until a signal', p.text)
+    r = run('--', '-i', feed='start\nwait 0.2\nstop\nshow fwd')
+    report(r.code == 0 and r.out.count('mode send, stopped') == 2, 'a last line without a newline is one', r)
+    r = run('--', '-i', feed='bogus\nshow config\n')
+    report(r.code == 1 and 'mode send' in r.out, 'what went wrong in a pipe is in the exit code', r)
+    r = run('--', '-i', '--cmdline-file', '/nowhere', feed='bogus\n')
+    report(r.code == 1, 'a file that cannot be read and a wrong line: still wrong', r)
     r = run('--no-huge', '-m', '512', '--no-pci', '--no-shconf', '--no-telemetry', '-l', '0', '--', '-i', feed='start\nwait 0.2\nstop\nquit\n')
     report(r.code == 0 and table(r.out)['client'][0] > 0, "DPDK's options before --", r)
 

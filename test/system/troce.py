@@ -104,7 +104,7 @@ class Process:
         return None
 
     def do(self, line):
-        """What a command prints: a word that there is not, behind it, tells where that ends."""
+        """What a command prints: a word that there is not, behind it, tells where that ends; so the exit code will be 1."""
         self.marks += 1
         start = len(self.text)
         self.process.stdin.write(f'{line}\nmark-{self.marks}\n'.encode())
