@@ -11,6 +11,7 @@
 #include "core.h"
 #include "eal.h"
 #include "engine_core.h"
+#include "gid_index.h"
 #include "handover.h"
 #include "multicast.h"
 #include "port.h"
@@ -31,6 +32,7 @@ struct engine {
 	struct steer *steer;        /* or NULL: the port does not sort by QPN */
 	struct handover *handover;  /* NULL: one core */
 	struct multicast *multicast;
+	struct gid_index *gid_index; /* NULL: addresses are our own */
 	struct region_source regions;
 	struct core_hooks hooks;
 	unsigned cores;
@@ -52,7 +54,7 @@ static void pass_line_on(void *arg, enum log_level level, const char *line)
 
 static int make_cores(struct engine *e)
 {
-	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log, .handover = e->handover, .multicast = e->multicast };
+	struct engine_core_config config = { .device = &e->device, .port = e->port, .hooks = &e->hooks, .log = &e->log, .handover = e->handover, .multicast = e->multicast, .gid_index = e->gid_index };
 	int err = 0;
 	for (; config.index < e->device.cores && !err; config.index++) {
 		err = engine_core_open(&e->core[config.index], &config);
@@ -72,6 +74,8 @@ static int make_parts(struct engine *e)
 		err = multicast_open(&e->multicast, e->port, &e->device, &e->log);
 	if (!err && e->device.cores > 1)
 		err = handover_open(&e->handover, e->device.cores, &e->log);
+	if (!err && e->device.ip_from_kernel)
+		err = gid_index_open(&e->gid_index);
 	if (err)
 		return err;
 	if (e->handover && !e->port->is_foreign) /* the rules of a foreign port are its owner's */
@@ -105,6 +109,7 @@ static void free_parts(struct engine *e)
 	steer_close(e->steer);
 	handover_close(e->handover);
 	multicast_close(e->multicast);
+	gid_index_close(e->gid_index);
 	port_close(e->port);
 	pthread_mutex_destroy(&e->log_lock);
 	free(e);

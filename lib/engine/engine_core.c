@@ -107,6 +107,15 @@ static int add_gateways(struct engine_core *ec)
 
 /* ---- parts ---- */
 
+/* The kernel's. When it is ours no more another may have its slot. */
+static int on_kernel_address(void *arg, const struct gid *gid, bool is_ours)
+{
+	struct engine_core *ec = arg;
+	if (!is_ours)
+		gid_index_leave(ec->config.gid_index, ec->config.index, gid);
+	return 0;
+}
+
 /* The largest path MTU that the core found for the port. */
 static unsigned query_path_mtu(struct engine_core *ec, uint64_t now_ns)
 {
@@ -150,6 +159,11 @@ static int make_stack(struct engine_core *ec, uint64_t now_ns)
 		.is_grown_outside = true,
 		.hooks = ec->config.hooks,
 	};
+	if (d->ip_from_kernel) {
+		config.addr.max_gids = GID_INDEX_MAX;
+		config.addr.on_address = on_kernel_address;
+		config.addr.on_address_arg = ec;
+	}
 	/* No more than the headers' most beyond mtu=: the next path MTU, twice as large, does not fit. */
 	if (d->mtu && config.max_frame > d->mtu + CORE_FRAME_MAX - 4096u)
 		config.max_frame = d->mtu + CORE_FRAME_MAX - 4096u;
@@ -193,6 +207,12 @@ static int open_capture(struct engine_core *ec, uint64_t now_ns)
 	return err;
 }
 
+static int open_kernel(struct engine_core *ec, uint64_t now_ns)
+{
+	struct kernel_config config = { .interface_index = ec->config.port->interface_index, .addr = core_addr(ec->core), .index = ec->config.gid_index, .core = ec->config.index, .log = ec->config.log };
+	return kernel_open(&ec->kernel, &config, now_ns);
+}
+
 static int make_parts(struct engine_core *ec)
 {
 	const struct device_string *d = ec->config.device;
@@ -208,7 +228,7 @@ static int make_parts(struct engine_core *ec)
 	if (!err)
 		core_set_port_up(ec->core, now_ns, !port_is_down(ec->config.port));
 	if (!err && d->ip_from_kernel)
-		err = kernel_open(&ec->kernel, ec->config.port->interface_index, core_addr(ec->core), !ec->config.index, ec->config.log, now_ns);
+		err = open_kernel(ec, now_ns);
 	if (!err)
 		err = add_own_addresses(ec);
 	if (!err)

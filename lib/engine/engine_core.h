@@ -7,6 +7,7 @@
 
 struct capture;
 struct core_hooks;
+struct gid_index;
 struct handover;
 struct multicast;
 
@@ -18,6 +19,7 @@ struct engine_core_config {
 	const struct log *log; /* any thread */
 	struct handover *handover; /* to the other cores; NULL: there are none */
 	struct multicast *multicast; /* groups of all cores; the first one reports them */
+	struct gid_index *gid_index; /* of all cores; NULL: addresses are our own */
 	unsigned index;
 };
 

@@ -28,6 +28,8 @@
 struct kernel {
 	int interface_index;
 	struct addr *addr;
+	struct gid_index *index;
+	unsigned core;         /* others than the first see the same and say nothing of it */
 	const struct log *log;
 	struct nl_sock *ask, *told;
 	int udp[2];            /* IPv4, IPv6: bound to 4791, never read */
@@ -36,7 +38,6 @@ struct kernel {
 	bool is_behind;        /* news of addresses and neighbours may have been lost */
 	bool are_routes_old;
 	uint64_t next_read_ns;
-	bool is_first;         /* the others see the same and say nothing of it */
 	bool cannot_use;       /* no CAP_NET_ADMIN: a datagram makes the kernel resolve instead */
 	struct log_limit limit;
 };
@@ -66,12 +67,25 @@ static bool find_gid(struct kernel *k, const struct gid *gid, uint32_t *index)
 	return false;
 }
 
+/* Where the other cores have it. */
+static int add_address(struct kernel *k, const struct gid *gid, unsigned prefix_len)
+{
+	uint32_t index;
+	int err = gid_index_take(k->index, k->core, gid, &index);
+	if (err)
+		return err;
+	err = addr_gid_add_at(k->addr, index, gid, VLAN_NONE, prefix_len);
+	if (err)
+		gid_index_leave(k->index, k->core, gid);
+	return err;
+}
+
 /* index: of one that goes. */
 static void change_address(struct kernel *k, const struct gid *gid, bool is_gone, uint32_t index, unsigned prefix_len)
 {
 	char text[GID_TEXT_MAX];
-	int err = is_gone ? addr_gid_remove(k->addr, index) : addr_gid_add(k->addr, gid, VLAN_NONE, prefix_len, &index);
-	if (err || k->is_first)
+	int err = is_gone ? addr_gid_remove(k->addr, index) : add_address(k, gid, prefix_len);
+	if (err || !k->core)
 		log_limited(k->log, &k->limit, k->now_ns, err ? LOG_WARN : LOG_INFO, "interface address %s %s%s%s", gid_format(gid, text), is_gone ? "goes" : "comes",
 			err ? ": " : "", err ? strerror(-err) : "");
 }
@@ -330,26 +344,27 @@ static bool has_gid(const struct addr *a)
 	return false;
 }
 
-int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr, bool is_first, const struct log *log, uint64_t now_ns)
+int kernel_open(struct kernel **out, const struct kernel_config *config, uint64_t now_ns)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
-	k->interface_index = (int)interface_index;
-	k->addr = addr;
-	k->routes = (struct kernel_routes){ .interface_index = k->interface_index, .addr = addr };
-	k->is_first = is_first;
-	k->log = log;
+	k->interface_index = (int)config->interface_index;
+	k->addr = config->addr;
+	k->index = config->index;
+	k->core = config->core;
+	k->routes = (struct kernel_routes){ .interface_index = k->interface_index, .addr = k->addr };
+	k->log = config->log;
 	k->now_ns = now_ns;
 	k->limit.burst = 32;
 	k->udp[0] = k->udp[1] = -1;
 	int err = open_sockets(k);
 	if (err) {
-		log_write(log, LOG_ERROR, "rtnetlink: %s", strerror(-err));
+		log_write(k->log, LOG_ERROR, "rtnetlink: %s", strerror(-err));
 	} else {
 		int failed = read_addresses(k) || kernel_routes_read(&k->routes, k->ask) || read_neighbours(k);
-		if (failed || !has_gid(addr)) {
-			log_write(log, LOG_ERROR, failed ? "rtnetlink: the kernel does not tell addresses, routes and neighbours"
+		if (failed || !has_gid(k->addr)) {
+			log_write(k->log, LOG_ERROR, failed ? "rtnetlink: the kernel does not tell addresses, routes and neighbours"
 				: "the interface has no address: give it one, or give uroce its own with ip=ADDRESS/PREFIX");
 			err = -EADDRNOTAVAIL;
 		}
@@ -358,7 +373,7 @@ int kernel_open(struct kernel **out, uint32_t interface_index, struct addr *addr
 		kernel_close(k);
 		return err;
 	}
-	if (is_first) {
+	if (!k->core) {
 		k->udp[0] = open_udp(k, AF_INET);
 		k->udp[1] = open_udp(k, AF_INET6);
 	}

@@ -34,15 +34,22 @@ static uint32_t users_of(const struct talker *t, const char *next_hop)
 	return 0;
 }
 
-static bool has_address(const struct talker *t, const char *text)
+#define NONE UINT32_MAX
+
+static uint32_t index_of(const struct talker *t, const char *text)
 {
 	struct uroce_device_attr attr;
 	struct uroce_gid had, wanted = talker_gid(text);
 	CHECK(!uroce_query_device(t->ctx, &attr));
 	for (uint32_t i = 0; i < attr.gid_slots; i++)
 		if (!uroce_query_gid(t->ctx, i, &had, NULL) && !memcmp(&had, &wanted, sizeof(had)))
-			return true;
-	return false;
+			return i;
+	return NONE;
+}
+
+static bool has_address(const struct talker *t, const char *text)
+{
+	return index_of(t, text) != NONE;
 }
 
 #define AWAIT(t, condition)                                                                        \
@@ -157,12 +164,58 @@ static void test_lost_news(void **state)
 	assert_int_equal(side_child(lose_news, NULL), 0);
 }
 
+/* On both cores, in one place. */
+static uint32_t await_address(struct talker *t, const char *text)
+{
+	AWAIT(&t[0], index_of(&t[0], text) != NONE && index_of(&t[1], text) != NONE);
+	CHECK(index_of(&t[0], text) == index_of(&t[1], text));
+	return index_of(&t[0], text);
+}
+
+/* One core holds an address that went, the other does not: what comes gets a slot that is free on both, and what comes back its own. */
+static void change_two_cores(void *arg)
+{
+	static struct talker t[2];
+	struct uroce_ah *held;
+	netns_enter(0);
+	CHECK(!netns_run("ip link set u0 addrgenmode none && ip -6 addr flush dev u0 scope link"));
+	for (unsigned i = 0; i < 2; i++) {
+		talker_open(&t[i], "embedded:net_af_packet0,iface=u0,cores=2", false);
+		CHECK((t[i].qpn & 15) == i);
+	}
+	for (unsigned holder = 0; holder < 2; holder++) {
+		CHECK(!netns_run("ip addr add 10.9.0.1/24 dev u0"));
+		uint32_t first = await_address(t, "10.9.0.1");
+		CHECK(!try_ah(&t[holder], first, "10.9.0.2", &held));
+		CHECK(!netns_run("ip addr del 10.9.0.1/24 dev u0 && ip addr add 10.9.1.1/24 dev u0"));
+		CHECK(await_address(t, "10.9.1.1") != first);
+		CHECK(!netns_run("ip addr add 10.9.0.1/24 dev u0"));
+		CHECK(await_address(t, "10.9.0.1") == first);
+		CHECK(!netns_run("ip addr del 10.9.0.1/24 dev u0"));
+		AWAIT(&t[0], index_of(&t[0], "10.9.0.1") == NONE && index_of(&t[1], "10.9.0.1") == NONE);
+		CHECK(!uroce_ah_destroy(held));
+		CHECK(!netns_run("ip addr del 10.9.1.1/24 dev u0 && ip addr add 10.9.2.1/24 dev u0")); /* the slot is free on both */
+		CHECK(await_address(t, "10.9.2.1") == first);
+		CHECK(!netns_run("ip addr del 10.9.2.1/24 dev u0"));
+		AWAIT(&t[0], index_of(&t[0], "10.9.2.1") == NONE && index_of(&t[1], "10.9.2.1") == NONE);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		talker_close(&t[i]);
+}
+
+static void test_all_cores_have_the_same_table(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(change_two_cores, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes_come_change_and_go),
 		cmocka_unit_test(test_the_kernels_choice),
 		cmocka_unit_test(test_lost_news),
+		cmocka_unit_test(test_all_cores_have_the_same_table),
 	};
 	return cmocka_run_group_tests(tests, netns_make, netns_drop);
 }
