@@ -127,15 +127,20 @@ static int open_listener(const struct addrinfo *at)
 	return -1;
 }
 
-/* IPv6 first: where no host is named it takes IPv4, too. */
+static bool is_any6(const struct addrinfo *a)
+{
+	return a->ai_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)a->ai_addr)->sin6_addr);
+}
+
+/* Any address of IPv6 takes IPv4, too, and so goes first. */
 static int open_first_listener(const struct addrinfo *list)
 {
-	static const int families[] = { AF_INET6, AF_INET };
 	int fd = -1;
-	for (unsigned f = 0; f < 2; f++)
-		for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-			if (a->ai_family == families[f])
-				fd = open_listener(a);
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		if (is_any6(a))
+			fd = open_listener(a);
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		fd = open_listener(a);
 	return fd;
 }
 
@@ -182,9 +187,12 @@ static int dial(const struct exchange *x, const struct addrinfo *to, int *err)
 static int dial_any(const struct exchange *x, const struct addrinfo *list, int *err)
 {
 	uint64_t end_ms = now_ms() + CONNECT_MS;
-	int fd = -1;
+	int fd = -1, last = 0;
+	*err = 0;
 	for (const struct addrinfo *a = list; fd < 0 && now_ms() < end_ms && !is_interrupted(x); a = a->ai_next ? a->ai_next : list) {
-		fd = dial(x, a, err);
+		fd = dial(x, a, &last);
+		if (*err != ECONNREFUSED) /* it says more than what another address says: there is a host */
+			*err = last;
 		if (fd < 0 && !a->ai_next)
 			nanosleep(&(struct timespec){ 0, LOOK_MS * 1000000 }, NULL);
 	}
@@ -199,6 +207,8 @@ int exchange_connect(struct exchange *x, const char *to, const char *usual_port)
 		return -1;
 	int fd = dial_any(x, list, &err);
 	freeaddrinfo(list);
+	if (fd < 0 && is_interrupted(x))
+		return -1;
 	if (fd < 0) {
 		fprintf(stderr, "%s: nobody answers at %s: %s (expected: a server there, such as %s --listen)\n", program_invocation_short_name, to, strerror(err), program_invocation_short_name);
 		return -1;
@@ -330,6 +340,13 @@ static socklen_t find_address(const struct exchange *x, bool is_peer, struct soc
 {
 	socklen_t len = sizeof(*a);
 	int err = is_peer ? getpeername(x->fd, (struct sockaddr *)a, &len) : getsockname(x->fd, (struct sockaddr *)a, &len);
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+	if (!err && a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr)) { /* of an IPv4 connection to a listener of both */
+		struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = a6->sin6_port };
+		memcpy(&a4.sin_addr, a6->sin6_addr.s6_addr + 12, 4);
+		memcpy(a, &a4, sizeof(a4));
+		return sizeof(a4);
+	}
 	if (!err && (a->ss_family == AF_INET || a->ss_family == AF_INET6))
 		return len;
 	*(struct sockaddr_in *)a = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

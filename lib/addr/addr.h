@@ -118,8 +118,10 @@ int ah_open(struct ah *ah, struct addr *a, const struct ah_fields *f, void (*on_
 int ah_open_group(struct ah *ah, struct addr *a, const struct ah_fields *f);
 /* For an owner that gets word of what arrives: from then on its neighbour need not be asked while that goes on (RFC 4861, 7.3.1). */
 void ah_watch_progress(struct ah *ah, uint32_t (*progress)(const struct ah *ah));
-/* An owner has something to send by an AH that is AH_UNREACHABLE: its neighbour is asked again, unless that was just now. true: it is AH_RESOLVING, and on_changed comes. */
+/* An owner has something to send by an AH that is AH_UNREACHABLE: its neighbour is asked again, now or as soon as there is room, unless that was just now. Whether there will be an answer. */
 bool ah_ask_again(struct ah *ah, uint64_t now_ns);
+/* The same for an owner that waits for the answer: if there will be one, the AH is AH_RESOLVING until then. */
+bool ah_resolve_again(struct ah *ah, uint64_t now_ns);
 void ah_close(struct ah *ah);
 
 /* ---- Packets ---- */

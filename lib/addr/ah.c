@@ -84,6 +84,8 @@ static struct way find_way(struct addr *a, const struct ah *ah, uint64_t now_ns)
 static void take_way(struct ah *ah, const struct way *w)
 {
 	struct addr *a = ah->addr;
+	if (ah->progress && ah->neigh != w->neigh)
+		ah->progress_seen = ah->progress(ah); /* what arrived until now went another way */
 	ah->neigh = w->neigh;
 	ah->is_local = w->is_local;
 	if (w->is_local)
@@ -195,9 +197,14 @@ bool ah_has_progress(struct neigh *n)
 
 bool ah_ask_again(struct ah *ah, uint64_t now_ns)
 {
-	if (ah->state != AH_UNREACHABLE || !ah->neigh || !neigh_ask_again(ah->neigh, now_ns))
+	return ah->state == AH_UNREACHABLE && ah->neigh && neigh_ask_again(ah->neigh, now_ns);
+}
+
+bool ah_resolve_again(struct ah *ah, uint64_t now_ns)
+{
+	if (!ah_ask_again(ah, now_ns))
 		return false;
-	ah->state = AH_RESOLVING; /* its owner knows, and the others go on: they have nothing to send */
+	ah->state = AH_RESOLVING; /* its owner knows, and the others do not wait */
 	return true;
 }
 
@@ -209,13 +216,14 @@ static void gather_all(struct addr *a, struct ah **todo)
 	move_all(&a->stranded, todo);
 }
 
-/* Many new neighbours at once are more than may be asked at once. */
-static void wait_for_room(struct addr *a, struct way *w)
+static bool can_ask(const struct addr *a)
 {
-	if (a->neighs.pending == a->config.max_pending)
-		w->state = AH_RESOLVING;
-	if (!timer_is_armed(&a->try_stranded))
-		wheel_arm(a->neighs.wheel, &a->try_stranded, a->neighs.now_ns + a->config.ask_interval_ns);
+	return a->neighs.pending < a->config.max_pending;
+}
+
+static void try_stranded_soon(struct addr *a)
+{
+	wheel_arm(a->neighs.wheel, &a->try_stranded, a->neighs.now_ns + a->config.ask_interval_ns);
 }
 
 /* The new way first, then the old one goes: a neighbour that stays the same is not forgotten in between. */
@@ -224,8 +232,10 @@ static void route_again(struct ah *ah)
 	struct addr *a = ah->addr;
 	struct neigh *old = ah->neigh;
 	struct way w = find_way(a, ah, a->neighs.now_ns);
-	if (w.err == -ENOBUFS)
-		wait_for_room(a, &w);
+	if (w.err == -ENOBUFS && !can_ask(a)) { /* many new neighbours at once are more than may be asked at once */
+		w.state = AH_RESOLVING;
+		try_stranded_soon(a);
+	}
 	unlink_ah(ah);
 	take_way(ah, &w);
 	if (old)
@@ -247,8 +257,11 @@ void ah_try_stranded(struct timer *t, uint64_t now_ns)
 	struct ah *todo = NULL;
 	a->neighs.now_ns = now_ns;
 	move_all(&a->stranded, &todo);
-	while (todo)
+	while (todo && can_ask(a))
 		route_again(todo);
+	if (todo)
+		try_stranded_soon(a);
+	move_all(&todo, &a->stranded);
 }
 
 void ah_close_all(struct addr *a)

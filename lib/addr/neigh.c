@@ -151,6 +151,7 @@ static bool must_be_asked_first(const struct neigh *n, uint64_t now_ns)
 static void begin_round(struct neigh *n)
 {
 	n->tries = 0;
+	n->is_due = false;
 	wheel_cancel(n->table->wheel, &n->timer);
 	put_on(n, NEIGH_ON_QUESTIONS);
 }
@@ -171,11 +172,10 @@ static void watch(struct neigh *n)
 static void ask_by_itself(struct neigh *n, uint64_t now_ns)
 {
 	struct neigh_table *t = n->table;
-	if (t->pending == t->config->max_pending) {
-		wheel_arm(t->wheel, &n->timer, now_ns + failed_wait_ns(n));
-		return;
-	}
-	begin_asking(n);
+	if (t->pending == t->config->max_pending)
+		wheel_arm(t->wheel, &n->timer, now_ns + t->config->ask_interval_ns);
+	else
+		begin_asking(n);
 }
 
 /* Its round is over, well or badly. */
@@ -257,9 +257,13 @@ int neigh_use(struct neigh_table *t, const struct gid *gid, uint16_t vlan, uint6
 
 bool neigh_ask_again(struct neigh *n, uint64_t now_ns)
 {
-	if (must_be_asked_first(n, now_ns) && n->table->pending < n->table->config->max_pending)
-		begin_asking(n);
-	return n->state == NEIGH_ASKING;
+	if (n->is_due || n->state == NEIGH_ASKING)
+		return true;
+	if (!must_be_asked_first(n, now_ns))
+		return false;
+	n->is_due = true;
+	ask_by_itself(n, now_ns);
+	return true;
 }
 
 void neigh_drop(struct neigh *n)
@@ -305,6 +309,8 @@ static void take(struct neigh *n, const uint8_t mac[6], bool is_change, unsigned
 {
 	struct neigh_table *t = n->table;
 	bool was_proved = is_proof(n, is_change, how);
+	if (is_change)
+		t->has_progress(n); /* what arrived until now says nothing of the new MAC */
 	end_round(n);
 	set_state(n, NEIGH_KNOWN);
 	memcpy(n->mac, mac, 6);

@@ -34,6 +34,7 @@ struct neigh {
 	uint8_t mac[6];
 	bool is_static;
 	bool is_refreshing; /* KNOWN, and a round of questions is under way */
+	bool is_due;        /* FAILED, and to be asked as soon as there is room */
 	uint32_t users;
 	struct ah *ahs;     /* its users; written by ah.c */
 	uint64_t check_ns;  /* KNOWN: when it is to be asked again, if in use */

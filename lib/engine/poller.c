@@ -298,12 +298,12 @@ static uint64_t stamp(struct poller *p)
 }
 
 /* Who drives this core may have been away (without a CPU, or a program with something else to do). What came meanwhile came in time, so no timer fires before it has been looked at: until a round finds nothing
- * to do, or for so many rounds, of which each further absence takes half. A round that finds nothing runs the timers itself, for there may be an absence before each. */
+ * to do, or for so many rounds, of which each further absence takes half; then the timers run once, whatever there is to do. A round that finds nothing runs the timers itself, for there may be an absence before each. */
 static void run_core(struct poller *p, uint64_t now_ns, unsigned work)
 {
 	if (unlikely(now_ns - p->now_ns > AWAY_NS))
 		p->late_rounds = p->late_rounds ? p->late_rounds / 2 : LATE_ROUNDS;
-	bool is_late = unlikely(p->late_rounds) && (work || core_has_packets(p->config.core));
+	bool is_late = unlikely(p->late_rounds > 1) && (work || core_has_packets(p->config.core));
 	p->late_rounds = is_late ? p->late_rounds - 1 : 0;
 	if (is_late)
 		core_run_without_timers(p->config.core, now_ns);

@@ -172,11 +172,10 @@ static void on_path_changed(struct ah *ah)
 	qp_wake(q);
 }
 
-/* The acknowledged requests of ours, and the peer's that came since ours were answered. */
 static uint32_t progress_of(const struct ah *ah)
 {
 	const struct qp *q = (const struct qp *)((const uint8_t *)ah - offsetof(struct qp, ah));
-	return (q->flight.una.v + q->resp.epsn.v) & PSN_MASK;
+	return q->retry.progress;
 }
 
 static int open_path(struct qp *q, const struct abi_qp_attr *a, uint32_t dest_qpn, char *text, uint32_t len)

@@ -86,6 +86,7 @@ struct retry {
 	uint32_t srtt_ns, rttvar_ns;
 	struct psn sample_psn;
 	struct psn probe_psn;     /* what the last probe carried, with is_probe_out */
+	uint32_t progress;        /* how often something was found to have arrived */
 	uint8_t timeouts, rnrs;   /* used without progress */
 	uint8_t max_timeouts, max_rnrs;
 	bool is_probed;           /* this flight had its probe */

@@ -129,7 +129,7 @@ uint32_t reply_tx(struct qp *q, uint8_t *frame)
 	if (!q->has_ah)
 		return 0;
 	if (q->ah.state != AH_READY) {
-		ah_ask_again(&q->ah, q->env->now_ns); /* the peer is there: it has just sent something */
+		ah_resolve_again(&q->ah, q->env->now_ns); /* the peer is there: it has just sent something */
 		return 0;
 	}
 	if (o->replay.due) {

@@ -270,10 +270,12 @@ static bool is_path_ready(struct qp *q)
 		return true;
 	if (q->ah.state == AH_RESOLVING)
 		return false;
-	if (q->service != SERVICE_RC)
+	if (q->service != SERVICE_RC) {
+		ah_ask_again(&q->ah, q->env->now_ns);
 		lose_unreachable(q);
-	else if (!ah_ask_again(&q->ah, q->env->now_ns))
+	} else if (!ah_resolve_again(&q->ah, q->env->now_ns)) {
 		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
+	}
 	return false;
 }
 

@@ -153,6 +153,7 @@ bool retry_on_progress(struct qp *q)
 	r->timeouts = r->rnrs = 0;
 	r->rnr_until = 0;
 	r->is_probed = false;
+	r->progress++;
 	take_sample(q);
 	if (inflight_psns(&q->flight))
 		start(q);

@@ -44,6 +44,7 @@ static struct ud_ah *aim(struct qp *q)
 			ud_ah_wait(a, q);
 			return NULL;
 		}
+		ah_ask_again(&a->ah, q->env->now_ns);
 		req_lose(q);
 	}
 	req_pause(q);

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 PAIRS = 30
@@ -97,9 +98,14 @@ class Runner:
             kept.stdin.flush()
         except BrokenPipeError:
             pass
-        while line := kept.stdout.readline():
-            if line.startswith(loop + " "):  # EAL says things, too
-                return line
+        watchdog = threading.Timer(120, kept.kill)
+        watchdog.start()
+        try:
+            while line := kept.stdout.readline():
+                if line.startswith(loop + " "):  # EAL says things, too
+                    return line
+        finally:
+            watchdog.cancel()
         kept.wait()
         kept.errors.seek(0)
         sys.exit(f"{' '.join(command)} ended with {kept.returncode}:\n{kept.errors.read()}")

@@ -53,15 +53,18 @@ static void connect_ends(struct end *a, struct end *b)
 	}
 }
 
+static void post_one(struct end *a, const struct end *b, unsigned i)
+{
+	struct uroce_sge sge = { (uintptr_t)&a->word[i], sizeof(a->word[i]), uroce_mr_lkey(a->mr) };
+	struct uroce_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_WRITE, .flags = UROCE_SEND_SIGNALED, .remote_addr = (uintptr_t)&b->word[i], .rkey = uroce_mr_rkey(b->mr) };
+	CHECK(uroce_post_send(a->qp[i], &wr, 1) == 1);
+}
+
 /* Some WRITEs on each QP. */
 static void post_all(struct end *a, const struct end *b, unsigned each)
 {
-	for (unsigned n = 0; n < QPS * each; n++) {
-		unsigned i = n % QPS;
-		struct uroce_sge sge = { (uintptr_t)&a->word[i], sizeof(a->word[i]), uroce_mr_lkey(a->mr) };
-		struct uroce_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_WRITE, .flags = UROCE_SEND_SIGNALED, .remote_addr = (uintptr_t)&b->word[i], .rkey = uroce_mr_rkey(b->mr) };
-		CHECK(uroce_post_send(a->qp[i], &wr, 1) == 1);
-	}
+	for (unsigned n = 0; n < QPS * each; n++)
+		post_one(a, b, n % QPS);
 }
 
 static void drive(struct end *e, unsigned rounds)
@@ -198,6 +201,35 @@ static void share_the_cpu(void *arg)
 	pthread_join(neighbour, NULL);
 }
 
+/* A program that drives its engine now and then is away before each round, and each has something to do. A QP whose peer is gone still ends. */
+static void drive_now_and_then(void *arg)
+{
+	static struct end a, b;
+	struct uroce_wc wc = { 0 };
+	open_end(&a, "inline:net_ring,link=away,side=0,ip=10.1.0.1/24");
+	open_end(&b, "inline:net_ring,link=away,side=1,ip=10.1.0.2/24");
+	connect_ends(&a, &b);
+	post_all(&a, &b, 1);
+	wait_for_all(&a, &b, 1);
+	CHECK(!uroce_qp_destroy(b.qp[0]));
+	post_one(&a, &b, 0);
+	for (unsigned round = 0; wc.status == UROCE_WC_SUCCESS; round++) {
+		CHECK(round < 5000);
+		post_one(&a, &b, 1);
+		drive(&a, 1);
+		drive(&b, 4);
+		usleep(1500);
+		while (wc.status == UROCE_WC_SUCCESS && uroce_cq_poll(a.cq, &wc, 1) == 1)
+			;
+	}
+	CHECK(wc.wr_id == 0 && wc.status == UROCE_WC_RETRY_EXC_ERR);
+}
+
+static void test_timers_while_every_round_has_work(void **state)
+{
+	assert_int_equal(side_child(drive_now_and_then, NULL), 0);
+}
+
 static void test_acknowledgements_wait_in_the_port(void **state)
 {
 	assert_int_equal(side_child(leave_requester, NULL), 0);
@@ -225,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_posted_after_an_absence),
 		cmocka_unit_test(test_packets_wait_in_the_engine),
 		cmocka_unit_test(test_timers_of_a_core_that_shares_its_cpu),
+		cmocka_unit_test(test_timers_while_every_round_has_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

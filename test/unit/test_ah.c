@@ -143,23 +143,25 @@ static void test_an_unreachable_one_is_asked_again(void **state)
 	assert_int_equal(ah.state, AH_UNREACHABLE);
 	while (host_stats(&x).failed < 6) /* now the next round is 32 s away */
 		hosts_run(&x, &y, 10 * MS, 10 * MS);
-	assert_false(ah_ask_again(&ah, now)); /* it was asked just now */
+	assert_false(ah_resolve_again(&ah, now)); /* it was asked just now */
 	hosts_run(&x, &y, 2 * SECOND, 10 * MS);
 	assert_int_equal(ah.state, AH_UNREACHABLE);
 	changed = 0;
 	assert_true(ah_ask_again(&ah, now));
+	assert_int_equal(ah.state, AH_UNREACHABLE);
+	assert_true(ah_resolve_again(&ah, now));
 	assert_int_equal(ah.state, AH_RESOLVING);
 	hosts_run(&x, &y, 600 * MS, 10 * MS);
 	assert_int_equal(ah.state, AH_UNREACHABLE);
 	assert_int_equal(changed, 1);
-	assert_false(ah_ask_again(&ah, now));
+	assert_false(ah_resolve_again(&ah, now));
 	hosts_run(&x, &y, SECOND, 10 * MS);
 	y.is_deaf = false;
-	assert_true(ah_ask_again(&ah, now));
+	assert_true(ah_resolve_again(&ah, now));
 	hosts_run(&x, &y, 0, 1);
 	assert_int_equal(ah.state, AH_READY);
 	assert_int_equal(other.state, AH_READY);
-	assert_false(ah_ask_again(&ah, now));
+	assert_false(ah_resolve_again(&ah, now));
 	ah_close(&ah);
 	ah_close(&other);
 }
@@ -198,6 +200,54 @@ static void test_one_that_acknowledges_is_not_asked(void **state)
 	hosts_run(&x, &y, 70 * SECOND, SECOND / 10);
 	assert_int_equal(ah.state, AH_UNREACHABLE);
 	ah_close(&ah);
+}
+
+/* What arrived by the old MAC says nothing of a new one that nobody asked for. */
+static void test_progress_before_a_change_of_mac(void **state)
+{
+	static struct ah ah;
+	host_open(&x, &ah, 0, "10.0.0.2", on_changed);
+	ah_watch_progress(&ah, progress);
+	hosts_run(&x, &y, 10 * SECOND, SECOND);
+	uint64_t asked = host_stats(&x).asked;
+	acknowledged++;
+	host_hear_arp(&x, stranger, VLAN_NONE, "10.0.0.2", "10.0.0.1");
+	assert_memory_equal(ah.template.b, stranger, 6);
+	hosts_run(&x, &y, SECOND, 10 * MS); /* first that MAC, then all */
+	assert_true(host_stats(&x).asked > asked);
+	assert_memory_equal(ah.template.b, y.mac, 6);
+	ah_close(&ah);
+}
+
+/* Many that were away are wanted at once, more than may be asked at once. */
+static void test_more_asked_again_than_may_be_asked_at_once(void **state)
+{
+	enum { N = 6 };
+	struct host z;
+	static struct ah ah[N];
+	char text[32];
+	host_init(&z, 3, (struct addr_config){ .max_pending = 2 });
+	host_add(&z, "10.0.0.1", VLAN_NONE, 24);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "10.0.0.%u", 2 + i);
+		assert_int_equal(host_open(&z, &ah[i], 0, text, NULL), 0);
+		hosts_run(&z, NULL, 600 * MS, 10 * MS);
+		assert_int_equal(ah[i].state, AH_UNREACHABLE);
+	}
+	hosts_run(&z, NULL, 60 * SECOND, 10 * MS); /* the next rounds are many seconds away */
+	uint64_t refused = host_stats(&z).pending_refused;
+	for (unsigned i = 0; i < N; i++)
+		while (!ah_resolve_again(&ah[i], now))
+			hosts_run(&z, NULL, 10 * MS, 10 * MS);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(ah[i].state, AH_RESOLVING);
+	hosts_run(&z, NULL, 2 * SECOND, 10 * MS);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(ah[i].state, AH_UNREACHABLE);
+	assert_int_equal(host_stats(&z).pending_refused, refused);
+	for (unsigned i = 0; i < N; i++)
+		ah_close(&ah[i]);
+	host_free(&z);
 }
 
 /* A new address makes many hosts neighbours that were behind a router, more than may be asked at once. */
@@ -487,6 +537,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_unreachable_one_that_speaks_is_reachable, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_unreachable_one_is_asked_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_acknowledges_is_not_asked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_progress_before_a_change_of_mac, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_asked_again_than_may_be_asked_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_more_new_neighbours_than_may_be_asked_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_share_one_neighbour, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gateway, set_up, tear_down),

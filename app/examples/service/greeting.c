@@ -99,7 +99,8 @@ static int dial(const struct addrinfo *list)
 		int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen))
 			return fd;
-		err = -errno;
+		if (err != -ECONNREFUSED) /* there is a host: its server may be about to start */
+			err = -errno;
 		if (fd >= 0)
 			close(fd);
 	}
