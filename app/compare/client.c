@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "number.h"
+#include "output.h"
 #include "result.h"
 #include "table.h"
 
@@ -136,29 +137,30 @@ static int compare_results(const void *a, const void *b)
 	return transport_find(x->transport->name, strlen(x->transport->name)) - transport_find(y->transport->name, strlen(y->transport->name));
 }
 
-static bool write_json(const char *path, json_t *document)
+static bool write_json(FILE *f, const char *path, json_t *document)
 {
-	const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(6);
-	bool is_out = !strcmp(path, "-"), is_written = is_out ? !json_dumpf(document, stdout, flags) && putchar('\n') == '\n' && !fflush(stdout) : !json_dump_file(document, path, flags);
-	if (!is_written)
-		fprintf(stderr, "uroce-compare: cannot write %s\n", is_out ? "to standard output" : path);
-	return is_written;
+	json_dumpf(document, f, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	fputc('\n', f);
+	return output_close(f, path);
 }
 
 static bool show(struct client *c)
 {
-	const struct options *o = c->host->options;
+	const struct host *h = c->host;
+	const struct options *o = h->options;
 	qsort(c->results, c->count, sizeof(*c->results), compare_results);
-	json_t *document = result_document(c->host, c->results, c->count);
+	json_t *document = result_document(h, c->results, c->count);
 	bool is_written = document != NULL;
 	if (c->has_progress)
 		fprintf(stderr, "\r\033[K");
 	if (document && (!o->json || strcmp(o->json, "-")))
 		table_print(document);
-	if (document && o->json)
-		is_written = write_json(o->json, document);
-	if (document && o->html)
-		is_written &= page_write(o->html, document);
+	if (document && h->json)
+		is_written = write_json(h->json, o->json, document);
+	if (document && h->html)
+		is_written &= page_write(h->html, document) && output_close(h->html, o->html);
+	if (h->json != stdout)
+		is_written &= output_close(stdout, "-");
 	json_decref(document);
 	return is_written;
 }

@@ -3,6 +3,8 @@
 #ifndef COMPARE_HOST_H
 #define COMPARE_HOST_H
 
+#include <stdio.h>
+
 #include "link.h"
 #include "options.h"
 
@@ -21,6 +23,7 @@ struct host {
 	const char *device; /* NULL: none is needed */
 	int cpu;
 	bool is_client;
+	FILE *json, *html; /* where the client's results go; NULL: nowhere */
 	struct exchange exchange;
 	struct end end;
 	bool is_open; /* end */

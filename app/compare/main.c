@@ -13,6 +13,7 @@
 
 #include "host.h"
 #include "meet.h"
+#include "output.h"
 
 /* CPU number n of those that this process may use, or -1. */
 static int nth_cpu(int n)
@@ -37,9 +38,13 @@ static void choose_device(struct host *h, const struct options *o, int side, pid
 	h->device = text[side];
 }
 
-static int run_side(const struct options *o, int side, int fd, pid_t family)
+/* begun: what both ends have alike. */
+static int run_side(const struct host *begun, int side, int fd, pid_t family)
 {
-	struct host h = { .options = o, .is_client = !side, .cpu = o->cpu[0] < 0 ? nth_cpu(side) : o->cpu[side] < 0 ? o->cpu[0] : o->cpu[side] };
+	struct host h = *begun;
+	const struct options *o = h.options;
+	h.is_client = !side;
+	h.cpu = o->cpu[0] < 0 ? nth_cpu(side) : o->cpu[side] < 0 ? o->cpu[0] : o->cpu[side];
 	exchange_init(&h.exchange, fd);
 	choose_device(&h, o, side, family);
 	if (host_pin(&h))
@@ -47,7 +52,7 @@ static int run_side(const struct options *o, int side, int fd, pid_t family)
 	return side ? server_run(&h) : client_run(&h);
 }
 
-static int run_both(const struct options *o)
+static int run_both(const struct host *begun)
 {
 	int fd[2], status;
 	pid_t family = getpid(), child;
@@ -59,9 +64,9 @@ static int run_both(const struct options *o)
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		setenv("UROCE_LOG", "error", 0); /* what both would warn of, one says */
-		_exit(run_side(o, 1, fd[1], family));
+		_exit(run_side(begun, 1, fd[1], family));
 	}
-	int rc = run_side(o, 0, fd[0], family);
+	int rc = run_side(begun, 0, fd[0], family);
 	bool is_fine = waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
 	return rc ? rc : !is_fine;
 }
@@ -75,9 +80,13 @@ static int open_device(struct host *h)
 	return 0;
 }
 
-static int run_one(const struct options *o)
+static int run_one(const struct host *begun)
 {
-	struct host h = { .options = o, .is_client = !o->listen, .cpu = o->cpu[0], .device = o->device[0] };
+	struct host h = *begun;
+	const struct options *o = h.options;
+	h.is_client = !o->listen;
+	h.cpu = o->cpu[0];
+	h.device = o->device[0];
 	if (host_pin(&h) || open_device(&h))
 		return 1;
 	if (!meet_peer(&h.exchange, o->listen, o->connect, EXCHANGE_PORT))
@@ -94,5 +103,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (is_done)
 		return 0;
-	return o.listen || o.connect ? run_one(&o) : run_both(&o);
+	struct host h = { .options = &o };
+	if ((o.json && !(h.json = output_open(o.json))) || (o.html && !(h.html = output_open(o.html))))
+		return 1;
+	return o.listen || o.connect ? run_one(&h) : run_both(&h);
 }

@@ -20,20 +20,16 @@ static void write_data(FILE *f, const char *json)
 	}
 }
 
-bool page_write(const char *path, json_t *document)
+bool page_write(FILE *f, json_t *document)
 {
 	char *json = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(6));
-	FILE *f = json ? fopen(path, "we") : NULL;
-	bool is_written = f != NULL;
-	if (f) {
-		fwrite(page_before, 1, sizeof(page_before), f);
-		write_data(f, json);
-		fwrite(page_after, 1, sizeof(page_after), f);
-		is_written = !ferror(f);
-		is_written &= !fclose(f);
+	if (!json) {
+		fprintf(stderr, "uroce-compare: no memory for the page\n");
+		return false;
 	}
+	fwrite(page_before, 1, sizeof(page_before), f);
+	write_data(f, json);
+	fwrite(page_after, 1, sizeof(page_after), f);
 	free(json);
-	if (!is_written)
-		fprintf(stderr, "uroce-compare: cannot write %s\n", path);
-	return is_written;
+	return true;
 }

@@ -5,9 +5,10 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 void table_print(json_t *document);
-/* Writes the page, complete in one file. false: it could not be written, said on standard error. */
-bool page_write(const char *path, json_t *document);
+/* Writes the page, complete in one file. false: there is no memory, said on standard error; whether all could be written is known when the file is closed. */
+bool page_write(FILE *f, json_t *document);
 
 #endif

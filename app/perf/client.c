@@ -181,7 +181,7 @@ static void run_all(struct client *c, json_t *peer)
 	const char *cores = "any";
 	static const char *const modes[3] = { "embedded", "inline", "served" };
 	json_unpack(peer, "{s?s, s?i, s?i}", "cores", &cores, "spinning", &spinning, "mtu", &mtu);
-	c->report = (struct report){ .json = o->json, .has_progress = o->is_progress, .is_only_verify = o->tests == 1u << TEST_VERIFY,
+	c->report = (struct report){ .json = o->json, .file = c->role->json, .has_progress = o->is_progress, .is_only_verify = o->tests == 1u << TEST_VERIFY,
 		.mode = o->is_tcp ? "tcp" : modes[c->end.device.mode % 3], .port = o->is_tcp ? "kernel" : c->end.device.name, .cores = { c->role->cores, cores },
 		.spinning = c->role->spinning + (unsigned)spinning, .mtu = settle_mtu(c, mtu), .options = o };
 	c->of = count_trials(o);

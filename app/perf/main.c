@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "role.h"
 
 /* One end of this process, before it runs. */
@@ -170,5 +171,7 @@ int main(int argc, char **argv)
 	o.is_progress |= isatty(STDERR_FILENO);
 	if (!take_seat(&seat[0], &o, 0) || (is_self && !take_seat(&seat[1], &o, 1)))
 		return 2;
+	if (o.json && !(seat[0].role.json = output_open(o.json)))
+		return 1;
 	return is_self ? run_both(seat) : run_one(&seat[0], &o);
 }

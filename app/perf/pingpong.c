@@ -188,7 +188,7 @@ static bool report_game(struct pingpong *p, const struct role *role, struct resu
 	const struct end *e = &p->e;
 	struct result verified = { .messages = r->messages, .bytes = r->bytes, .seconds = r->seconds }; /* the counters are counted once */
 	const struct result *results[TESTS] = { [TEST_LATENCY] = err ? NULL : r, [TEST_VERIFY] = err || !p->is_verify ? NULL : &verified };
-	struct report report = { .json = role->options->json, .mode = modes[e->device.mode % 3], .port = e->device.name,
+	struct report report = { .json = role->options->json, .file = role->json, .mode = modes[e->device.mode % 3], .port = e->device.name,
 		.cores = { p->is_client ? role->cores : "any", p->is_client ? "any" : role->cores }, .spinning = role->spinning,
 		.mtu = e->trial.mtu ? e->trial.mtu : e->device.active_mtu, .options = role->options };
 	result_add_counters(r, e);

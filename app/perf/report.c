@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "number.h"
+#include "output.h"
 
 #define PACE_NS UINT64_C(250000000)
 
@@ -211,18 +212,17 @@ void report_pace(void *report, uint64_t messages, double seconds)
 
 bool report_end(struct report *r)
 {
-	const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
 	bool is_written = true;
 	clear_progress(r);
-	if (r->json && !strcmp(r->json, "-")) {
-		json_dumpf(r->rows, stdout, flags);
-		printf("\n");
-	} else if (r->json) {
-		is_written = !json_dump_file(r->rows, r->json, flags);
-		if (!is_written)
-			fprintf(stderr, "uroce-perf: cannot write %s\n", r->json);
+	if (r->file) {
+		json_dumpf(r->rows, r->file, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+		fputc('\n', r->file);
+		is_written = output_close(r->file, r->json);
 	}
+	if (r->file != stdout)
+		is_written &= output_close(stdout, "-");
 	json_decref(r->rows);
 	r->rows = NULL;
+	r->file = NULL;
 	return is_written;
 }

@@ -5,12 +5,14 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "measure.h"
 #include "options.h"
 
 struct report {
 	const char *json;     /* file name, "-": standard output instead of the table; NULL: only the table */
+	FILE *file;           /* of json; closed by report_end */
 	bool has_progress, has_head;
 	bool is_only_verify;  /* nothing is measured: fewer columns */
 	const char *mode, *port;
@@ -30,7 +32,7 @@ void report_add(struct report *r, const struct trial *t, const struct result *co
 /* How far the trial is that report_progress announced. Any number of calls; a line now and then. */
 void report_pace(void *report, uint64_t messages, double seconds);
 void report_progress(struct report *r, const struct trial *t, unsigned number, unsigned of);
-/* Writes the JSON list. false: it could not be written, said on standard error. */
+/* Writes the JSON list. false: it, or the table, could not be written, said on standard error. */
 bool report_end(struct report *r);
 
 #endif

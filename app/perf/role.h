@@ -3,6 +3,8 @@
 #ifndef PERF_ROLE_H
 #define PERF_ROLE_H
 
+#include <stdio.h>
+
 #include "exchange.h"
 #include "options.h"
 
@@ -13,6 +15,7 @@ struct role {
 	const char *cores;    /* for the report: "0", "0+1", "any" */
 	unsigned spinning;    /* threads of this end that never sleep */
 	unsigned cpus;        /* that all its threads, and those of a peer on the same machine, share */
+	FILE *json;           /* where the results go as JSON; NULL: nowhere */
 	struct exchange exchange; /* closed when the role ends; without a socket until role_open */
 };
 

@@ -300,7 +300,11 @@ def device_that_fails():
 
 def page_that_cannot_be_written():
     p = run('--transports', 'tcp', '--works', 'small', '--sizes', '8', '--seconds', '0.01', '--html', os.path.join(tmp, 'no', 'page.html'))
-    expect(p.returncode == 1 and p.stderr.startswith('uroce-compare: cannot write ') and len(p.stderr.splitlines()) == 1, p.stdout, p.stderr)
+    expect(p.returncode == 1 and p.stderr.startswith('uroce-compare: cannot write ') and p.stderr.endswith(': No such file or directory\n') and len(p.stderr.splitlines()) == 1 and not p.stdout, p.stdout, p.stderr)
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        for more in ([], ['--json', '-']):
+            p = subprocess.run([compare, '--transports', 'tcp', '--works', 'small', '--sizes', '8', '--seconds', '0.01', '--no-count', *more], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+            expect(p.returncode == 1 and p.stderr.startswith('uroce-compare: cannot write to standard output: '), p.returncode, p.stderr)
 
 
 def server_that_cannot():

@@ -202,6 +202,22 @@ fails() {
 	report $? "$name"
 }
 
+at_once() { # NAME FILE: nothing is measured for a file that cannot be written
+	local rc=0
+	run --op write --sizes 8 --seconds 0.01 --json "$2" || rc=$?
+	[ "$rc" -eq 1 ] && [ ! -s "$tmp/out" ] && grep -q "^uroce-perf: cannot write $2: $3\$" "$tmp/err"
+	report $? "$1"
+}
+at_once "a file in a folder that there is not" "$tmp/no/file.json" "No such file or directory"
+at_once "a file that is a folder" "$tmp" "Is a directory"
+for where in "" --json "--json=$tmp/json"; do
+	rc=0
+	# shellcheck disable=SC2086 # an option, or none
+	timeout -k 5 60 "$perf" --op write --sizes 8 --seconds 0.01 $where >/dev/full 2>"$tmp/err" || rc=$?
+	[ "$rc" -eq 1 ] && grep -q "^uroce-perf: cannot write to standard output: " "$tmp/err"
+	report $? "a full disk under standard output is an error: ${where%%=*}"
+done
+
 at=127.0.0.1:$((20000 + $$ % 20000))
 nowhere=inline:net_af_packet0,iface=nosuch0
 fails "a server's device that there is not, before a client comes" "cannot use device $nowhere" --listen "$at" --device "$nowhere"
