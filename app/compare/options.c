@@ -114,20 +114,23 @@ static bool take_html(struct options *o, const char *v)
 	return v[0] && strcmp(v, "-") != 0;
 }
 
+/* A situation, in which some options would say nothing. */
+enum { SERVER = 1 };
+
 static const struct option_row rows[] = {
 	{ "listen", MAY_HAVE_VALUE, take_listen, "[HOST:]PORT, and no --connect", "be the server of one client (port 7471); it is told what to do" },
 	{ "connect", NEEDS_VALUE, take_connect, "HOST[:PORT], and no --listen", "compare between this host and a server's. Without either: between two processes on this machine" },
 	{ "device", NEEDS_VALUE, take_device, "DEVICE, at most twice",
 		"or -d, of uroce, as of uroce_open: inline:net_af_packet0,iface=eth0, unix:/run/uroce/uroce0.sock (else UROCE_DEVICE of the environment; else, on one machine, memory shared by the two processes). Given twice: of both ends", 'd' },
 	{ "transports", NEEDS_VALUE, take_transports, "a list of tcp, tcp-spin, udp, udp-spin, uroce", "what is compared (" USUAL_TRANSPORTS "). tcp and udp sleep until something comes, -spin and uroce ask all the time" },
-	{ "works", NEEDS_VALUE, take_works, "a list of pingpong, stream, small", "what is done (all): one message at a time to and fro; a stream of large messages, of 4K and more; of small ones" },
-	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, 8 to 16M", "bytes of a message (" USUAL_SIZES ")" },
-	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..3600", "of each measurement (0.3)" },
+	{ "works", NEEDS_VALUE, take_works, "a list of pingpong, stream, small", "what is done (all): one message at a time to and fro; a stream of large messages, of 4K and more; of small ones", .idle = SERVER },
+	{ "sizes", NEEDS_VALUE, take_sizes, "a list of SIZE and FROM:TO (powers of two), K M, 8 to 16M", "bytes of a message (" USUAL_SIZES ")", .idle = SERVER },
+	{ "seconds", NEEDS_VALUE, take_seconds, "0.001..3600", "of each measurement (0.3)", .idle = SERVER },
 	{ "cores", NEEDS_VALUE, take_cores, "a CPU, or two with a comma", "of the program at this end, or at both when they are here (then the first two)" },
 	{ "gid-index", NEEDS_VALUE, take_gid_index, "0..65535", "which of this end's GIDs (0)" },
 	{ "no-count", NO_VALUE, take_no_count, "", "leave out the runs in which a tracer counts system calls and copies" },
-	{ "json", NEEDS_VALUE, take_json, "a file name, or -", "write all results as JSON; -: to standard output, instead of the table" },
-	{ "html", NEEDS_VALUE, take_html, "a file name", "write a page with plots, complete in one file" },
+	{ "json", NEEDS_VALUE, take_json, "a file name, or -", "write all results as JSON; -: to standard output, instead of the table", .idle = SERVER },
+	{ "html", NEEDS_VALUE, take_html, "a file name", "write a page with plots, complete in one file", .idle = SERVER },
 };
 
 static const struct option_table table = {
@@ -164,15 +167,17 @@ static const char *settle(struct options *o)
 		return "no --device: expected one, such as --device inline:net_af_packet0,iface=eth0 (only both ends on one machine have a default)";
 	if (!is_self && o->device[1])
 		return "two --device: expected one, when the other end is another process";
-	if (o->listen && (o->json || o->html))
-		return "--json or --html with --listen: expected at the client, which has the results";
 	return NULL;
 }
 
 bool options_parse(int argc, char **argv, struct options *o, bool *is_done)
 {
 	*o = (struct options){ .seconds = 0.3, .cpu = { -1, -1 } };
-	if (!option_table_parse(&table, argc, argv, o, is_done))
+	uint64_t given;
+	if (!option_table_parse(&table, argc, argv, o, is_done, &given))
+		return false;
+	const struct option_situation server = { o->listen, "--listen", "it at the client, which tells the server what to do and has the results" };
+	if (!*is_done && !option_table_check(&table, given, &server, 1))
 		return false;
 	const char *wrong = *is_done ? NULL : settle(o);
 	if (wrong)

@@ -55,9 +55,10 @@ static bool take_row(const struct option_row *r, char **argv, int *at, struct op
 	return false;
 }
 
-bool option_table_parse(const struct option_table *t, int argc, char **argv, struct options *o, bool *is_done)
+bool option_table_parse(const struct option_table *t, int argc, char **argv, struct options *o, bool *is_done, uint64_t *given)
 {
 	*is_done = false;
+	*given = 0;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			print_help(t);
@@ -70,6 +71,18 @@ bool option_table_parse(const struct option_table *t, int argc, char **argv, str
 		}
 		if (!take_row(r, argv, &i, o))
 			return false;
+		*given |= UINT64_C(1) << (r - t->rows);
 	}
+	return true;
+}
+
+bool option_table_check(const struct option_table *t, uint64_t given, const struct option_situation *situations, unsigned count)
+{
+	for (unsigned s = 0; s < count; s++)
+		for (unsigned i = 0; i < t->count && situations[s].is_so; i++)
+			if (given >> i & t->rows[i].idle >> s & 1) {
+				fprintf(stderr, "%s: --%s with %s: expected %s\n", program_invocation_short_name, t->rows[i].name, situations[s].with, situations[s].expected);
+				return false;
+			}
 	return true;
 }

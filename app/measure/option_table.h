@@ -4,6 +4,7 @@
 #define APP_OPTION_TABLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct options; /* each program's own */
 
@@ -15,16 +16,25 @@ struct option_row {
 	bool (*take)(struct options *o, const char *value); /* false: not this value */
 	const char *takes, *text;
 	char letter; /* -d for --device; 0: none */
+	unsigned idle; /* bit i: it would say nothing in the program's situation i, and is refused */
+};
+
+/* What a command line comes to, such as being the server. */
+struct option_situation {
+	bool is_so;
+	const char *with, *expected; /* of the line that refuses an option */
 };
 
 struct option_table {
 	const char *head; /* of --help */
 	const struct option_row *rows;
-	unsigned count;
+	unsigned count; /* at most 64 */
 };
 
-/* false after one line that says what was wrong and what is expected; *is_done: help was asked for and printed. */
-bool option_table_parse(const struct option_table *t, int argc, char **argv, struct options *o, bool *is_done);
+/* false after one line that says what was wrong and what is expected; *is_done: help was asked for and printed; *given, bit i: the i-th row was there. */
+bool option_table_parse(const struct option_table *t, int argc, char **argv, struct options *o, bool *is_done, uint64_t *given);
+/* Whether each row that was given says something in each of the situations that there is; false after one line about one that does not. */
+bool option_table_check(const struct option_table *t, uint64_t given, const struct option_situation *situations, unsigned count);
 /* One of the options that there are, by its name; false: it does not take this value. */
 bool option_table_take(const struct option_table *t, struct options *o, const char *name, const char *value);
 

@@ -35,7 +35,6 @@ static const char *settle_pingpong(struct options *o)
 	const struct program *p = program_find(o->service, o->has_srq);
 	const struct rule rules[] = {
 		{ !o->listen && !o->connect, "--peer without --listen or --connect: expected one of them" },
-		{ o->is_tcp || o->is_all || o->ops || o->tests, "--peer pingpong with --tcp, --all, --op or --test: expected only what ibv_rc_pingpong and the like can do" },
 		{ !p, "--peer pingpong with --srq and a service: expected one of them; ibv_srq_pingpong has reliable connections" },
 		{ o->size_count > 1, "--peer pingpong with several --sizes: expected one" },
 		{ p && o->qps > p->cards, "--peer pingpong with --qps: expected at most 256 with --srq, without it 1" },
@@ -97,8 +96,6 @@ const char *options_settle(struct options *o)
 		o->device[0] = usual;
 	settle_usual(o);
 	const struct rule rules[] = {
-		{ o->is_tcp && (o->service || o->has_srq), "--tcp with --service or --srq: expected one or the other" },
-		{ o->is_tcp && (o->device[0] || o->fault), "--tcp with --device or --fault: expected one or the other" },
 		{ o->ops & ~operations_of(o->service), "--op with something that the --service has not: expected send or send-imm; of uc write and write-imm, too" },
 		{ o->mtu && o->service == UROCE_UD, "--mtu with --service ud: expected none; a datagram is one packet of up to the port's MTU" },
 		{ o->batch > o->depth, "--batch is more than --depth: expected at most as much" },

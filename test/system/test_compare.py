@@ -289,6 +289,7 @@ WRONG = {
     'both ends of a connection': ['--listen', '1', '--connect', 'localhost'],
     'a server without a device': ['--listen'],
     'a server that would write the page': ['--listen', '--device', 'inline:net_ring', '--html', 'x'],
+    'a server that would choose the work': ['--listen', '--device', 'inline:net_ring', '--works', 'small'],
     'two devices at one end': ['--connect', 'localhost', '--device', 'a', '--device', 'b'],
 }
 

@@ -95,6 +95,11 @@ static void test_refused(void **state)
 	static const char *const lines[] = {
 		"--service", "--service xrc", "--service rc,uc", "--srq yes", "--service uc --op read", "--service uc --op send,cas", "--service ud --op write", "--service ud --op send,write-imm",
 		"--service ud --mtu 1024", "--tcp --service uc", "--tcp --srq", "--qps 0", "--batch 2 --depth 1", "--op", "--sizes 65M", "--mtu 1000", "send", "--nothing",
+		"--self --listen", "--listen --self --device " DEVICE, "--self --connect localhost --device " DEVICE, "--listen --op read --device " DEVICE, "--listen --json out.json --device " DEVICE,
+		"--verify --listen --device " DEVICE, "--listen --seconds 1 --device " DEVICE, "--listen --service ud --device " DEVICE, "--listen --tcp --sizes 8", "--tcp --op send", "--tcp --qps 2",
+		"--tcp --depth 1", "--tcp --batch 1", "--tcp --inline 0", "--tcp --mtu 1024", "--tcp --gid-index 1", "--tcp --fault drop:1%", "--tcp --device " DEVICE,
+		"--peer pingpong --listen --depth 4 --device " DEVICE, "--peer pingpong --listen --batch 1 --device " DEVICE, "--peer pingpong --listen --seconds 1 --device " DEVICE,
+		"--peer pingpong --listen --bytes 1 --device " DEVICE,
 		"--peer pong", "--peer pingpong", "--peer pingpong --listen --qps 2 --device " DEVICE, "--peer pingpong --listen --srq --qps 257 --device " DEVICE,
 		"--peer pingpong --listen --srq --service uc --device " DEVICE, "--peer pingpong --listen --srq --service ud --device " DEVICE,
 		"--peer pingpong --listen --op send --device " DEVICE, "--peer pingpong --listen --op all --device " DEVICE, "--peer pingpong --listen --all --device " DEVICE,
@@ -158,12 +163,26 @@ static void test_left_out_values(void **state)
 	assert_string_equal(o.json, "a.json");
 }
 
+/* What says something is taken. */
+static void test_not_refused(void **state)
+{
+	static const char *const lines[] = {
+		"--self --op send", "--listen --tcp", "--listen --tcp --cores 0", "--listen --gid-index 1 --cores 0 --fault drop:1% --device " DEVICE, "--connect localhost --tcp --all --json",
+		"--tcp --sizes 4K --seconds 0.1 --verify --iters 3 --bytes 1M --latency --progress", "--peer pingpong --listen --json --verify --iters 3 --inline 0 --mtu 512 --gid-index 1 --device " DEVICE,
+	};
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct options o;
+		if (!parse(lines[i], &o))
+			fail_msg("refused: %s", lines[i]);
+	}
+}
+
 static void test_values_behind_equals(void **state)
 {
 	struct options o;
-	assert_true(parse("--sizes=8,4K --listen=7000 --json=a=b --device=" DEVICE, &o));
+	assert_true(parse("--sizes=8,4K --connect=localhost --json=a=b --device=" DEVICE, &o));
 	assert_int_equal(o.size_count, 2);
-	assert_string_equal(o.listen, "7000");
+	assert_string_equal(o.connect, "localhost");
 	assert_string_equal(o.json, "a=b");
 	assert_string_equal(o.device[0], DEVICE);
 	assert_false(parse("--verify=yes", &o));
@@ -245,7 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_services), cmocka_unit_test(test_srq), cmocka_unit_test(test_refused), cmocka_unit_test(test_pingpong),
-		cmocka_unit_test(test_left_out_values), cmocka_unit_test(test_values_behind_equals), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_left_out_values), cmocka_unit_test(test_not_refused), cmocka_unit_test(test_values_behind_equals), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_trial_travels), cmocka_unit_test(test_trial_refused),
 	};
 	unsetenv("UROCE_DEVICE");
