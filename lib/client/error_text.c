@@ -8,13 +8,13 @@ int uroce_qp_error_text(struct uroce_qp *qp, char *text, size_t len)
 	struct abi_req req = { .type = ABI_QUERY_QP, .handle = qp->o.handle };
 	struct abi_rep rep;
 	int err;
+	if (len)
+		text[0] = '\0';
 	context_lock(qp->o.ctx);
 	err = context_call(qp->o.ctx, &req, &rep);
 	context_unlock(qp->o.ctx);
 	if (err)
 		return err;
-	if (len)
-		text[0] = '\0';
 	if (rep.query_qp.attr.state != ABI_QP_ERR && rep.query_qp.attr.state != ABI_QP_SQE)
 		return 0;
 	return error_sentence(text, len, qp->qpn, &rep.query_qp.error);

@@ -151,6 +151,24 @@ static void override(struct uroce_qp_attr *a, const struct uroce_qp_attr *with, 
 	}
 }
 
+/* What only the last step would refuse, in a state from which the first one cannot be repeated. */
+static const char *refuse_attributes(const struct uroce_qp *qp, const struct uroce_qp_attr *a)
+{
+	if (qp->service != UROCE_RC)
+		return NULL;
+	if (a->timeout > 31)
+		return "timeout is over 31";
+	if (a->retry_cnt > 7 || a->rnr_retry > 7)
+		return "retry_cnt or rnr_retry is over 7";
+	return a->max_rd_atomic > qp->o.ctx->device.max_rd_atomic ? "max_rd_atomic is more than the device has" : NULL;
+}
+
+static int refuse(const struct uroce_qp *qp, const char *why)
+{
+	log_write(context_log(qp->o.ctx), LOG_WARN, "QP 0x%x not connected: %s", qp->qpn, why);
+	return -EINVAL;
+}
+
 static int walk_to_rts(struct uroce_qp *qp, struct uroce_qp_attr *a)
 {
 	int err = 0;
@@ -168,16 +186,17 @@ int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, co
 	const char *why = refuse_endpoints(qp, local, remote, attr ? mask : 0);
 	struct uroce_qp_attr a;
 	int err;
-	if (why) {
-		log_write(context_log(ctx), LOG_WARN, "QP 0x%x not connected: %s", qp->qpn, why);
-		return -EINVAL;
-	}
+	if (why)
+		return refuse(qp, why);
 	fill_defaults(&a, ctx, local, qp->service == UROCE_UD ? local : remote); /* no mask of UD's names what is the peer's */
 	err = find_gid(qp, &local->gid, &a.av.sgid_index);
 	if (err)
 		return err;
 	if (attr)
 		override(&a, attr, mask);
+	why = refuse_attributes(qp, &a);
+	if (why)
+		return refuse(qp, why);
 	context_lock(ctx);
 	err = walk_to_rts(qp, &a);
 	context_unlock(ctx);

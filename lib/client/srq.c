@@ -147,6 +147,10 @@ int uroce_srq_modify(struct uroce_srq *srq, const struct uroce_srq_attr *attr, u
 			(unsigned)(UROCE_SRQ_MAX_WR | UROCE_SRQ_LIMIT));
 		return -EINVAL;
 	}
+	if (mask == (UROCE_SRQ_MAX_WR | UROCE_SRQ_LIMIT) && attr->limit > attr->max_wr) {
+		log_write(context_log(ctx), LOG_WARN, "SRQ not modified: a limit of %u and room for %u", attr->limit, attr->max_wr);
+		return -EINVAL;
+	}
 	context_lock(ctx);
 	if (mask & UROCE_SRQ_MAX_WR)
 		err = resize_locked(srq, attr->max_wr);

@@ -469,7 +469,7 @@ int uroce_srq_destroy(struct uroce_srq *srq);
  * @param srq  the SRQ
  * @param attr  what it shall be
  * @param mask  enum uroce_srq_attr_mask
- * @return 0; -EINVAL: as for creation, or smaller than what is in it: the SRQ is then as it was */
+ * @return 0; -EINVAL: as for creation, 0 WRs, or smaller than what is in it: the SRQ is then as it was */
 int uroce_srq_modify(struct uroce_srq *srq, const struct uroce_srq_attr *attr, uint32_t mask);
 /** Any thread. IBA "Query Shared Receive Queue"
  * @param srq  the SRQ
@@ -613,8 +613,9 @@ void uroce_qp_cap(const struct uroce_qp *qp, struct uroce_qp_cap *cap);
  * @param attr  what it shall be
  * @param mask  enum uroce_qp_attr_mask
  * @return 0; -EINVAL: no such transition, an attribute missing, not allowed there or out of range, cur_state wrong, no such
- * GID; -EPERM: a Q_Key that is not for this program; -ENETUNREACH: no route to dgid; -ENOBUFS: too many peers being resolved;
- * -EBUSY: the SQ still drains, or READs are being answered */
+ * GID; -EPERM: a Q_Key that is not for this program; -EACCES: another user's QP is connected to dest_qpn there;
+ * -ENETUNREACH: no route to dgid; -ENOBUFS: too many peers being resolved; -EBUSY: the SQ still drains, or READs are being
+ * answered */
 int uroce_qp_modify(struct uroce_qp *qp, const struct uroce_qp_attr *attr, uint32_t mask);
 /** Any thread. IBA "Query Queue Pair"
  * @param qp  the QP
@@ -684,8 +685,8 @@ struct uroce_endpoint {
  * @return 0; -EINVAL, -ENOENT: as uroce_query_gid */
 int uroce_qp_endpoint(struct uroce_qp *qp, uint32_t gid_index, struct uroce_endpoint *local);
 /** Takes the QP from RESET or INIT through INIT and RTR to RTS, the usual way. Receives that the peer's first messages will
- * need are to be posted before: go to INIT by uroce_qp_modify, post, then connect. The peer is not contacted. When a step is
- * refused the QP stays in the state that it had reached, from where the call may be repeated. Any thread.
+ * need are to be posted before: go to INIT by uroce_qp_modify, post, then connect. The peer is not contacted. When it is
+ * refused the QP is in INIT, or as it was, and the call may be repeated. Any thread.
  * @param qp  the QP
  * @param local  this side's endpoint
  * @param remote  the peer's; the lesser MTU is taken. UD: not looked at
@@ -703,7 +704,7 @@ int uroce_qp_connect(struct uroce_qp *qp, const struct uroce_endpoint *local, co
  * @param[out] text  at most len bytes, always with an end; may be NULL when len is 0
  * @param len  bytes
  * @return the length the whole needs without its end, as snprintf does; 0 and an empty string when the QP is in no such
- * state */
+ * state; an error of every control call, and an empty string */
 int uroce_qp_error_text(struct uroce_qp *qp, char *text, size_t len);
 
 /** @}

@@ -315,7 +315,35 @@ static void test_connect_stops_at_a_refusal(void **state)
 	close_qp(&x);
 }
 
+/* What only the last step would refuse is refused before the first one: from RTR the call could not be repeated. */
+static void test_connect_refuses_before_it_begins(void **state)
+{
+	struct fixture x = open_qp();
+	struct uroce_endpoint local;
+	static const struct { struct uroce_qp_attr attr; uint32_t mask; } rows[] = {
+		{ { .timeout = 32 }, UROCE_QP_TIMEOUT }, { { .retry_cnt = 8 }, UROCE_QP_RETRY_CNT }, { { .rnr_retry = 8 }, UROCE_QP_RNR_RETRY },
+		{ { .max_rd_atomic = 255 }, UROCE_QP_MAX_RD_ATOMIC },
+	};
+	assert_int_equal(uroce_qp_endpoint(x.qp, 0, &local), 0);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(uroce_qp_connect(x.qp, &local, &peer, &rows[i].attr, rows[i].mask), -EINVAL);
+	assert_int_equal(fake_count(x.f, ABI_MODIFY_QP), 0);
+	assert_int_equal(uroce_qp_connect(x.qp, &local, &peer, NULL, 0), 0);
+	close_qp(&x);
+}
+
 /* ---- sentences ---- */
+
+static void test_no_error_text_of_a_dead_engine(void **state)
+{
+	struct fixture x = open_qp();
+	char text[8] = "garbage";
+	x.f->is_dying = true;
+	assert_int_equal(uroce_qp_error_text(x.qp, text, sizeof(text)), -ENODEV);
+	assert_string_equal(text, "");
+	x.f->is_dying = false;
+	close_qp(&x);
+}
 
 static const uint8_t peer4[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 };
 static const uint8_t peer6[16] = { [0] = 0xfe, [1] = 0x80, [15] = 9 };
@@ -430,6 +458,8 @@ int main(void)
 		cmocka_unit_test(test_connect_with_attributes),
 		cmocka_unit_test(test_refused_connects),
 		cmocka_unit_test(test_connect_stops_at_a_refusal),
+		cmocka_unit_test(test_connect_refuses_before_it_begins),
+		cmocka_unit_test(test_no_error_text_of_a_dead_engine),
 		cmocka_unit_test(test_error_text),
 		cmocka_unit_test(test_every_cause),
 		cmocka_unit_test(test_statuses),

@@ -350,6 +350,9 @@ static void test_srq(void **state)
 	assert_int_equal(fake_last(x.f, ABI_MODIFY_SRQ)->modify_srq.limit, 3);
 	assert_int_equal(uroce_srq_modify(srq, &attr, 4), -EINVAL);
 	assert_int_equal(uroce_srq_modify(srq, &attr, 0), -EINVAL);
+	unsigned asked = fake_count(x.f, ABI_MODIFY_SRQ);
+	assert_int_equal(uroce_srq_modify(srq, &(struct uroce_srq_attr){ .max_wr = 16, .limit = 17 }, UROCE_SRQ_MAX_WR | UROCE_SRQ_LIMIT), -EINVAL);
+	assert_int_equal(fake_count(x.f, ABI_MODIFY_SRQ), asked); /* nothing was changed */
 	assert_int_equal(uroce_srq_destroy(srq), -EBUSY);
 	set_state(qp, UROCE_QP_RESET);
 	assert_int_equal(uroce_qp_destroy(qp), 0);
