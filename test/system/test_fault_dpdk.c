@@ -165,6 +165,25 @@ static void test_switch(void **state)
 	finish(p);
 }
 
+/* A full line makes room while it is being left. */
+static void test_off_loses_nothing(void **state)
+{
+	uint8_t number[BURST];
+	struct fault_port *p = attach("delay:10s/limit:8");
+	send_frames(16, 0);
+	assert_int_equal(receive(BURST, number), 0);
+	assert_int_equal(fault_port_counter(p, FAULT_OVERFLOWED), 8);
+	fault_port_switch(p, false);
+	send_frames(16, 16);
+	assert_int_equal(receive(16, number), 16);
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(number[i], i < 8 ? i : i + 8);
+	assert_int_equal(receive(BURST, number), 8);
+	assert_int_equal(number[7], 31);
+	assert_int_equal(fault_port_counter(p, FAULT_OVERFLOWED), 8);
+	finish(p);
+}
+
 static void test_waiting_frames_are_freed(void **state)
 {
 	uint8_t number[BURST];
@@ -214,7 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_changes), cmocka_unit_test(test_dropped_frames_are_freed), cmocka_unit_test(test_burst_is_never_exceeded), cmocka_unit_test(test_held_frame_comes_without_others),
-		cmocka_unit_test(test_changes_are_made_in_a_copy), cmocka_unit_test(test_switch), cmocka_unit_test(test_waiting_frames_are_freed), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_changes_are_made_in_a_copy), cmocka_unit_test(test_switch), cmocka_unit_test(test_off_loses_nothing), cmocka_unit_test(test_waiting_frames_are_freed), cmocka_unit_test(test_refusals),
 	};
 	if (!bring_up()) {
 		printf("skipped: DPDK or its ring port does not come up here: %s\n", rte_strerror(rte_errno));

@@ -424,8 +424,30 @@ static void test_switch(void **state)
 	fault_push(f, 0, roce(0, RC_SEND_ONLY));
 	fault_switch(f, false);
 	fault_push(f, 0, roce(1, RC_SEND_ONLY));
-	assert_int_equal(drain(f, 9999, serials, MANY), 0); /* behind what waits */
-	assert_int_equal(drain(f, 10000, serials, MANY), 2);
+	assert_int_equal(drain(f, 0, serials, MANY), 2); /* behind what waits */
+	assert_int_equal(serials[1], 1);
+	finish(f);
+}
+
+/* A line full of frames that are due in ten seconds, and one held for longer: off, they make way at once, oldest first as far as they are in line, and leave new ones no delay. */
+static void test_off_lets_all_go(void **state)
+{
+	struct fault *f = make("delay:10s/limit:4/rule:reorder@1:ANY/reorder:0:64:10s");
+	for (unsigned i = 0; i < 5; i++)
+		fault_push(f, i, roce(i, RC_SEND_ONLY));
+	assert_int_equal(fault_counter(f, FAULT_OVERFLOWED), 1);
+	fault_switch(f, false);
+	fault_switch(f, false); /* as before each burst */
+	assert_true(fault_next_due(f) <= 5);
+	assert_int_equal(drain(f, 5, serials, MANY), 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(serials[i], (i + 1) % 4);
+	fault_push(f, 6, roce(5, RC_SEND_ONLY));
+	assert_int_equal(drain(f, 6, serials, MANY), 1);
+	fault_switch(f, true);
+	fault_push(f, 7, roce(6, RC_SEND_ONLY));
+	assert_int_equal(fault_next_due(f), UINT64_C(10000000007)); /* and the delay is there again */
+	assert_int_equal(fault_counter(f, FAULT_OVERFLOWED), 1);
 	finish(f);
 }
 
@@ -589,7 +611,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_chances_are_kept), T(test_replays_from_seed), T(test_rule_leaves_chance_alone), T(test_nothing_is_transparent), T(test_duplicate_follows), T(test_reordering_is_bounded),
 		T(test_reordered_frame_comes_alone), T(test_delay_keeps_order_and_bounds), T(test_limit_loses_by_name), T(test_ce_keeps_checksum_and_icrc), T(test_ce_on_any_tos), T(test_corrupt_breaks_icrc),
-		T(test_corrupt_copies), T(test_no_memory_is_counted), T(test_other_frames), T(test_switch), T(test_rules), T(test_rule_filters), T(test_rule_every_opcode), T(test_mask), T(test_spec_values),
+		T(test_corrupt_copies), T(test_no_memory_is_counted), T(test_other_frames), T(test_switch), T(test_off_lets_all_go), T(test_rules), T(test_rule_filters), T(test_rule_every_opcode), T(test_mask), T(test_spec_values),
 		T(test_spec_refusals), T(test_spec_too_many_rules), T(test_spec_hostile), T(test_counter_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

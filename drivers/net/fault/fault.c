@@ -99,11 +99,6 @@ void fault_free(struct fault *f)
 	free(f);
 }
 
-void fault_switch(struct fault *f, bool is_on)
-{
-	f->is_on = is_on;
-}
-
 uint32_t fault_waiting(const struct fault *f)
 {
 	return f->tail - f->head + f->helds;
@@ -320,6 +315,25 @@ static void carry_out(struct fault *f, uint64_t now_ns, void *frame, const struc
 	}
 	if (second && !is_full(f, second)) /* as it came, and never held: the one is good when the other is not */
 		pass(f, second, f->number, now_ns + fate->delay_ns);
+}
+
+/* Everything that waits is due: what comes next finds no delay to share and, as soon as they are popped, no full line. */
+static void let_go(struct fault *f)
+{
+	f->last_due_ns = 0;
+	for (uint32_t i = f->head; i != f->tail; i++)
+		f->line[i & f->mask].due_ns = 0;
+	while (f->helds) {
+		struct held h = take_held(f, 0);
+		pass(f, h.frame, h.number, 0);
+	}
+}
+
+void fault_switch(struct fault *f, bool is_on)
+{
+	if (f->is_on && !is_on)
+		let_go(f);
+	f->is_on = is_on;
 }
 
 void fault_push(struct fault *f, uint64_t now_ns, void *frame)

@@ -41,13 +41,13 @@ int fault_new(struct fault **out, const char *spec, const struct fault_frames *f
 /* Frees the frames that wait, too. f may be NULL. */
 void fault_free(struct fault *f);
 
-/* Off: frames pass as they are, behind those that wait. On at first. Frames are counted for rules and chance only while it is on. */
+/* Off: frames pass as they are, behind those that wait, which are due from now on. On at first. Frames are counted for rules and chance only while it is on. */
 void fault_switch(struct fault *f, bool is_on);
 /* Takes a frame over. A frame that is to be changed is replaced by a changed copy: nobody else's reference sees the change. */
 void fault_push(struct fault *f, uint64_t now_ns, void *frame);
 /* The next frame that is due, the caller's; NULL when there is none. */
 void *fault_pop(struct fault *f, uint64_t now_ns);
-/* When fault_pop will have one at the latest; UINT64_MAX when none waits. */
+/* When fault_pop will have one at the latest, perhaps long ago; UINT64_MAX when none waits. */
 uint64_t fault_next_due(const struct fault *f);
 /* Frames that wait. */
 uint32_t fault_waiting(const struct fault *f);

@@ -67,10 +67,12 @@ static uint16_t on_received(uint16_t port, uint16_t queue, struct rte_mbuf *pkts
 	uint16_t out = 0;
 	fault_switch(p->fault, atomic_load_explicit(&p->is_on, memory_order_relaxed));
 	for (uint16_t i = 0; i < n; i++) {
-		if (is_whole(pkts[i]))
-			fault_push(p->fault, now_ns, pkts[i]);
-		else
-			pkts[out++] = pkts[i]; /* out <= i: its slot has been read */
+		struct rte_mbuf *m = pkts[i]; /* out <= i: there is room for one now that its slot has been read */
+		void *due = is_whole(m) ? fault_pop(p->fault, now_ns) : m;
+		if (due)
+			pkts[out++] = due;
+		if (due != m)
+			fault_push(p->fault, now_ns, m); /* into a line that is not full of what is due */
 	}
 	for (void *frame; out < room && (frame = fault_pop(p->fault, now_ns));)
 		pkts[out++] = frame;
