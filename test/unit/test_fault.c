@@ -541,6 +541,21 @@ static void test_spec_values(void **state)
 	assert_int_equal(s.rule[1].action, FAULT_CORRUPT);
 }
 
+/* Zeros in front make no octal numbers. */
+static void test_spec_numbers(void **state)
+{
+	struct fault_spec s;
+	char why[200];
+	assert_int_equal(fault_spec_parse("limit:0100/seed:0X1f/mask:09/rule:drop@010+08:ANY:qpn=0x10:psn=0-020", &s, why, sizeof(why)), 0);
+	assert_int_equal(s.limit, 100);
+	assert_int_equal(s.seed, 0x1f);
+	assert_int_equal(s.mask, 9);
+	assert_int_equal(s.rule[0].nth, 10);
+	assert_int_equal(s.rule[0].every, 8);
+	assert_int_equal(s.rule[0].qpn, 16);
+	assert_int_equal(s.rule[0].psns, 21);
+}
+
 static void test_spec_refusals(void **state)
 {
 	static const char *const bad[] = {
@@ -612,7 +627,7 @@ int main(void)
 		T(test_chances_are_kept), T(test_replays_from_seed), T(test_rule_leaves_chance_alone), T(test_nothing_is_transparent), T(test_duplicate_follows), T(test_reordering_is_bounded),
 		T(test_reordered_frame_comes_alone), T(test_delay_keeps_order_and_bounds), T(test_limit_loses_by_name), T(test_ce_keeps_checksum_and_icrc), T(test_ce_on_any_tos), T(test_corrupt_breaks_icrc),
 		T(test_corrupt_copies), T(test_no_memory_is_counted), T(test_other_frames), T(test_switch), T(test_off_lets_all_go), T(test_rules), T(test_rule_filters), T(test_rule_every_opcode), T(test_mask), T(test_spec_values),
-		T(test_spec_refusals), T(test_spec_too_many_rules), T(test_spec_hostile), T(test_counter_names),
+		T(test_spec_numbers), T(test_spec_refusals), T(test_spec_too_many_rules), T(test_spec_hostile), T(test_counter_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

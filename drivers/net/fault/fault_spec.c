@@ -83,14 +83,14 @@ static bool parse_time(const char *text, uint64_t *ns)
 	return false;
 }
 
-/* A number from min to max, up to where it ends. */
+/* A number from min to max, decimal or 0x..., up to where it ends. */
 static bool parse_number(const char *text, const char **end, uint64_t min, uint64_t max, uint64_t *out)
 {
 	char *stop;
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	unsigned long long v = strtoull(text, &stop, 0);
+	unsigned long long v = strtoull(text, &stop, text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10);
 	*end = stop;
 	*out = v;
 	return !errno && v >= min && v <= max;
