@@ -15,6 +15,8 @@ extern const struct command commands_wr[];      /* what is posted to them, and p
 
 /* What main does, too. */
 bool traffic_is_running(const struct lab *lab);
+/* Whether stop has something to say: it runs, or has failed and nobody has been told. */
+bool traffic_is_open(const struct lab *lab);
 int traffic_start(struct lab *lab, const struct value *value, unsigned given);
 int traffic_stop(struct lab *lab, const struct value *value, unsigned given);
 

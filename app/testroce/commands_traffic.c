@@ -12,6 +12,12 @@ bool traffic_is_running(const struct lab *lab)
 	return lab->flow && atomic_load_explicit(&lab->driver.flow, memory_order_acquire) == lab->flow;
 }
 
+bool traffic_is_open(const struct lab *lab)
+{
+	/* in this order: what does not run any more has the state that it ended in */
+	return traffic_is_running(lab) || (lab->flow && !lab->flow->is_said && atomic_load_explicit(&lab->flow->state, memory_order_acquire) == FLOW_FAILED);
+}
+
 /* ---- set ---- */
 
 static int set_mode(struct lab *lab, const struct value *v, unsigned given)
@@ -83,7 +89,7 @@ int traffic_start(struct lab *lab, const struct value *v, unsigned given)
 
 int traffic_stop(struct lab *lab, const struct value *v, unsigned given)
 {
-	if (!traffic_is_running(lab) && !(lab->flow && !lab->flow->is_said && lab->flow->state == FLOW_FAILED))
+	if (!traffic_is_open(lab))
 		return lab_fail("nothing runs: expected start before stop");
 	driver_take_back(&lab->driver, lab->flow);
 	flow_print(lab->flow);

@@ -140,11 +140,11 @@ static void run_alone(struct lab *lab)
 	}
 }
 
-/* What still runs is ended as by stop; a second signal makes that short. */
+/* What still runs is ended as by stop, or has just failed; a second signal makes that short. */
 static void end_traffic(struct lab *lab)
 {
 	interrupt_forget();
-	if (traffic_is_running(lab))
+	if (traffic_is_open(lab))
 		traffic_stop(lab, NULL, 0);
 }
 

@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from troce import MODES, PATIENCE, counters, report, run_tests, script, skip, table, tmp  # noqa: E402
+from troce import MODES, PATIENCE, Process, counters, report, run_tests, script, skip, table, tmp  # noqa: E402
 
 
 # ---- modes ----
@@ -51,6 +52,11 @@ def test_faults_at_run_time():
     report(r.code == 0 and dropped and dropped[0] > 0 and 'out_of_sequence' not in off and off.get('rx_packets', 0) > 0 and r.out.count('no faults') == 1, 'faults switched on and off while traffic runs', r)
     r = script('fault set 1 drop:100%', 'set size 64', 'start', 'wait 10', 'stop')
     report(r.code == 1 and 'no ACK from' in r.err + r.out, 'a link that carries nothing: the traffic ends, and says why', r)
+    p = Process('--', '--cmdline-file=/dev/stdin')
+    p.process.stdin.write(b'fault set 1 drop:100%\nset size 64\nstart\n')
+    p.process.stdin.flush()
+    time.sleep(6)  # it fails while the next line is waited for, which does not come
+    report(p.end() == 1 and 'no ACK from' in p.text, 'traffic that fails when nobody looks any more is in the exit code', p.text)
 
 
 # ---- captures ----
