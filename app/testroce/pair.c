@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "commands.h"
 #include "interrupt.h"
 #include "lab.h"
 #include "values.h"
@@ -73,17 +74,32 @@ static json_t *hear(struct lab *lab, const char *key)
 	return NULL;
 }
 
-/* What the peer says to a stop. It may have said before that its end has failed. */
+/* What the peer says to a stop, NULL after a line on standard error. It may have said before that its end has failed. */
 static json_t *hear_end(struct lab *lab)
 {
-	json_t *m;
-	while ((m = exchange_read(&lab->peer)) && !json_object_get(m, "done") && !interrupt_is_there()) {
+	json_t *m = exchange_send(&lab->peer, json_pack("{s:b}", "stop", 1)) ? NULL : exchange_read(&lab->peer);
+	while (m && !json_object_get(m, "done")) {
 		report_error(lab, error_of(m));
 		json_decref(m);
+		m = interrupt_is_there() ? NULL : exchange_read(&lab->peer);
 	}
 	if (!m)
 		lose_peer(lab);
 	return m;
+}
+
+/* Says how the peer's end was. false: it does not know, or not in a way that makes sense. */
+static bool report_end(struct lab *lab, json_t *m)
+{
+	json_int_t messages, verified, lost;
+	const char *error;
+	if (json_unpack(m, "{s:I, s:I, s:I, s:s}", "messages", &messages, "verified", &verified, "lost", &lost, "error", &error)) {
+		lab_fail("at the peer: it does not say how the traffic was");
+		return false;
+	}
+	printf("  %-8s %12" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT " verified, %" JSON_INTEGER_FORMAT " lost\n", "peer", messages, verified, lost);
+	report_error(lab, error);
+	return true;
 }
 
 static int join(struct lab *lab, struct flow *f)
@@ -118,17 +134,10 @@ int pair_start(struct lab *lab)
 
 void pair_stop(struct lab *lab)
 {
-	json_int_t messages, verified, lost;
-	const char *error;
 	if (lab->peer.fd < 0 || lab->is_server)
 		return;
-	json_t *m = exchange_send(&lab->peer, json_pack("{s:b}", "stop", 1)) ? NULL : hear_end(lab);
-	if (!m)
-		return;
-	if (!json_unpack(m, "{s:I, s:I, s:I, s:s}", "messages", &messages, "verified", &verified, "lost", &lost, "error", &error)) {
-		printf("  %-8s %12" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT " verified, %" JSON_INTEGER_FORMAT " lost\n", "peer", messages, verified, lost);
-		report_error(lab, error);
-	}
+	json_t *m = hear_end(lab);
+	lab->failures += !m || !report_end(lab, m); /* half of what was to be looked at is not known */
 	json_decref(m);
 }
 
@@ -191,6 +200,16 @@ void pair_tell_failure(struct lab *lab)
 		exchange_send(&lab->peer, json_pack("{s:s}", "error", flow_error(lab->flow)));
 }
 
+/* Traffic whose peer is gone is over, and counts as failed: nobody says how it was at the other end. */
+static void end_alone(struct lab *lab)
+{
+	if (!traffic_is_running(lab))
+		return;
+	driver_take_back(&lab->driver, lab->flow);
+	lab->flow->is_said = true;
+	lab->failures++;
+}
+
 bool pair_look(struct lab *lab)
 {
 	if (lab->peer.fd < 0 || !exchange_is_ready(&lab->peer))
@@ -198,8 +217,7 @@ bool pair_look(struct lab *lab)
 	json_t *m = exchange_read(&lab->peer);
 	if (!m) {
 		lose_peer(lab);
-		if (lab->flow)
-			driver_take_back(&lab->driver, lab->flow);
+		end_alone(lab);
 		lab->is_quitting = lab->is_quitting || (lab->is_server && !lab->is_interactive); /* nobody else comes */
 	} else if (lab->is_server && json_object_get(m, "testroce")) {
 		serve(lab, m);

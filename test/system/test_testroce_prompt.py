@@ -122,25 +122,40 @@ def test_prompt():
     report(fine and t.end() == 0, 'the lesson waits for Enter after each step', repr(t.text))
 
 
-def test_peer_that_fails():
-    """A peer that says what went wrong, and then is asked to stop. What it pretends to be are datagrams' QPs, so that nobody misses an answer."""
+def stop_with_peer(verdict, expected, *, is_asked=True):
+    """(exit code, what it said) of a client whose peer answers stop like that and then goes, or goes before it is asked. What it pretends to be are datagrams' QPs, so that nobody misses an answer."""
     with socket.create_server(('127.0.0.1', 0)) as server:
         p = Process('--', '-i', '--size', '1K', '--forward-mode', 'ud', '--connect', '127.0.0.1:%d' % server.getsockname()[1], '--device', 'inline:net_ring,link=alone,side=0,ip=10.0.0.1/24')
         peer, _ = server.accept()
-        lines = peer.makefile('r')
-        p.process.stdin.write(b'start\n')
-        p.process.stdin.flush()
-        lines.readline()
-        peer.sendall(b'{"card": {"caps": 0, "addr": 4096, "rkey": 1, "stride": 1152, "qps": [["00000000000000000000ffff0a000002", 7, 1, 4096, 1]]}}\n')
-        lines.readline()
-        peer.sendall(b'{"ready": true}\n')
-        p.process.stdin.write(b'stop\n')
-        p.process.stdin.flush()
-        asked = lines.readline()
-        peer.sendall(b'{"error": "it broke"}\n{"done": true, "messages": 5, "verified": 4, "lost": 1, "error": ""}\n')
-        fine = p.until('5 messages, 4 verified, 1 lost', seconds=10)
-        report('stop' in asked and fine and p.text.count('at the peer: it broke') == 1 and p.end() == 1, 'what a failed peer has counted is still heard, after what it said of its failure', p.text)
-        peer.close()
+        with peer, peer.makefile('r') as lines:
+            p.process.stdin.write(b'start\n')
+            p.process.stdin.flush()
+            lines.readline()
+            peer.sendall(b'{"card": {"caps": 0, "addr": 4096, "rkey": 1, "stride": 1152, "qps": [["00000000000000000000ffff0a000002", 7, 1, 4096, 1]]}}\n')
+            lines.readline()
+            peer.sendall(b'{"ready": true}\n')
+            if is_asked:
+                p.process.stdin.write(b'stop\n')
+                p.process.stdin.flush()
+                lines.readline()
+            peer.sendall(verdict)
+        fine = p.until(expected, seconds=10)
+        return p.end() if fine else None, p.text
+
+
+def test_peer_that_fails():
+    done = b'{"done": true, "messages": 5, "verified": 4, "lost": 1, "error": ""}\n'
+    counts = '5 messages, 4 verified, 1 lost'
+    code, text = stop_with_peer(done, counts)
+    report(code == 0, 'a peer that has nothing against it', f'exit code {code}\n{text}')
+    code, text = stop_with_peer(b'{"error": "it broke"}\n' + done, counts)
+    report(code == 1 and text.count('at the peer: it broke') == 1, 'what a failed peer has counted is still heard, after what it said of its failure', f'exit code {code}\n{text}')
+    code, text = stop_with_peer(b'', 'the peer is gone')
+    report(code == 1 and 'mode ud, stopped' in text, 'a peer that goes without a verdict: the exit code tells', f'exit code {code}\n{text}')
+    code, text = stop_with_peer(b'{"done": true, "messages": "many"}\n', 'it does not say how the traffic was')
+    report(code == 1, 'a verdict that makes no sense: the exit code tells', f'exit code {code}\n{text}')
+    code, text = stop_with_peer(b'', 'the peer is gone', is_asked=False)
+    report(code == 1, 'a peer that goes while traffic runs: the exit code tells', f'exit code {code}\n{text}')
 
 
 def test_lesson():
