@@ -29,7 +29,8 @@ struct model {
 	uint64_t reads, reads_done; /* outstanding: those with an answer that a later operation could change */
 	struct uroce_mr *mr;        /* the client's memory of this lane, registered anew: */
 	uint32_t key, last_key;     /* 0: it is not now */
-	uint32_t checked;           /* bytes of the last look asked for */
+	uint32_t checked;           /* bytes of the last look asked for, */
+	uint32_t asked[DEPTH];      /* and how many of them by each slot */
 };
 
 static bool takes_receive(enum uroce_opcode o)
@@ -225,7 +226,7 @@ static int on_sent(struct end *e, struct lane *l, uint32_t slot, const struct ur
 	struct model *m = l->state;
 	struct operation o = choose(e, l, l->done);
 	if (m->checked) /* the last look */
-		o = (struct operation){ UROCE_OP_READ, wc->byte_len, 0, 0 };
+		o = (struct operation){ UROCE_OP_READ, m->asked[slot], 0, 0 };
 	bool is_fetching = wc->opcode == UROCE_WC_READ || wc->opcode == UROCE_WC_COMPARE_SWAP || wc->opcode == UROCE_WC_FETCH_ADD;
 	m->reads_done += is_fetching;
 	if (is_fetching && wc->byte_len != o.len)
@@ -250,6 +251,7 @@ static int look_further(struct end *e)
 			struct uroce_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = UROCE_OP_READ, .remote_addr = l->remote_addr + m->checked, .rkey = e->remote_rkey };
 			memcpy(m->expected[slot], m->memory + m->checked, len);
 			memset(end_in(e, l, slot), PATTERN_GUARD, e->stride);
+			m->asked[slot] = len;
 			m->checked += len;
 			m->reads++;
 			l->posted++;
