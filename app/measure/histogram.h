@@ -38,7 +38,7 @@ static inline void histogram_clear(struct histogram *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* The smallest value v, to the middle of its bucket, such that a share (0..1) of all values is not above it; 0 when there are none. */
+/* The smallest value v, to the middle of its bucket, such that a share (0..1) of all values is not above it (0: the smallest there is); 0 when there are none. */
 uint64_t histogram_percentile(const struct histogram *h, double share);
 
 #endif

@@ -29,6 +29,11 @@ static double us(const struct histogram *h, double share)
 	return (double)histogram_percentile(h, share) / 1000;
 }
 
+static double mean(const struct histogram *h)
+{
+	return h->count ? (double)h->sum / (double)h->count : 0;
+}
+
 /* Where what follows was measured: figures say little without it. */
 static void print_layout(const struct report *r)
 {
@@ -64,7 +69,7 @@ static void print_head(struct report *r)
 	if (r->is_only_verify)
 		printf("%-12s %7s %9s %10s %8s  %s", "operation", "size", "messages", "bytes", "seconds", "data");
 	else
-		printf("%-12s %7s %11s %8s %9s %9s %9s %9s  %-18s %8s", "operation", "size", "messages/s", "Gbit/s", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
+		printf("%-12s %7s %11s %8s %8s %8s %8s %9s %9s %9s  %-18s %8s", "operation", "size", "messages/s", "Gbit/s", "min us", "avg us", "p50 us", "p99 us", "p99.9 us", "max us", "latency is",
 			"verified");
 	printf(r->options->service ? "  %9s\n" : "\n", "lost");
 }
@@ -106,9 +111,9 @@ static void print_row(const struct trial *t, const struct result *const results[
 	else
 		printf("%11s %8s ", "-", "-");
 	if (l)
-		printf("%9.2f %9.2f %9.2f %9.2f  %-18s ", us(&l->latency, 0.5), us(&l->latency, 0.99), us(&l->latency, 0.999), (double)l->latency.max / 1000, l->latency_of);
+		printf("%8.2f %8.2f %8.2f %9.2f %9.2f %9.2f  %-18s ", us(&l->latency, 0), mean(&l->latency) / 1000, us(&l->latency, 0.5), us(&l->latency, 0.99), us(&l->latency, 0.999), (double)l->latency.max / 1000, l->latency_of);
 	else
-		printf("%9s %9s %9s %9s  %-18s ", "-", "-", "-", "-", "-");
+		printf("%8s %8s %8s %9s %9s %9s  %-18s ", "-", "-", "-", "-", "-", "-", "-");
 	if (v)
 		printf("%8llu", (unsigned long long)v->messages);
 	else
@@ -131,7 +136,7 @@ static void print_fitted(struct report *r, const struct trial *t)
 static json_t *pack_latency(const struct result *l)
 {
 	const struct histogram *h = &l->latency;
-	return json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:I}", "of", l->latency_of, "samples", (json_int_t)h->count, "mean", h->count ? (double)h->sum / (double)h->count : 0.0,
+	return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "of", l->latency_of, "samples", (json_int_t)h->count, "min", (json_int_t)histogram_percentile(h, 0), "mean", mean(h),
 		"p50", (json_int_t)histogram_percentile(h, 0.5), "p99", (json_int_t)histogram_percentile(h, 0.99), "p999", (json_int_t)histogram_percentile(h, 0.999),
 		"max", (json_int_t)h->max);
 }

@@ -57,7 +57,7 @@ for r in rows:
     assert 0 <= r['gbit_per_s'] < 10000, what
     assert abs(r['gbit_per_s'] - r['msgs_per_s'] * r['size'] * 8 / 1e9) <= 0.01 * r['gbit_per_s'] + 1e-6, what
     lat = r['lat_ns']
-    assert not lat or 0 < lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9, what
+    assert not lat or 0 < lat['min'] <= lat['p50'] <= lat['p99'] <= lat['p999'] <= lat['max'] < 60e9 and 0.98 * lat['min'] <= lat['mean'] <= lat['max'], what
     assert r['verified'] > 0, what
     v = r['verify']
     assert v['messages'] == r['verified'] and v['bytes'] == r['verified'] * r['size'] and v['seconds'] > 0, what

@@ -36,6 +36,7 @@ static void percentiles_are_right_to_a_bucket(void **state)
 	histogram_clear(&h);
 	for (uint64_t v = 1; v <= 1000000; v++)
 		histogram_add(&h, v);
+	assert_int_equal(histogram_percentile(&h, 0), 1); /* the smallest */
 	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		double exact = shares[i] * 1e6, found = (double)histogram_percentile(&h, shares[i]);
 		assert_true(found > exact * 0.984 && found < exact * 1.016);
