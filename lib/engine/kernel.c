@@ -193,6 +193,15 @@ static int read_addresses(struct kernel *k)
 	return 0;
 }
 
+static int read_routes(struct kernel *k)
+{
+	bool were_too_many = k->routes.are_too_many;
+	int err = kernel_routes_read(&k->routes, k->ask);
+	if (k->routes.are_too_many && !were_too_many && !k->core)
+		log_limited(k->log, &k->limit, k->now_ns, LOG_WARN, "the interface has more than %u routes: the rest is not used", KERNEL_ROUTES_MAX);
+	return err;
+}
+
 /* What became old is read anew, at once and then not too often: it takes time on the poll core. What could not be read stays old. */
 static void catch_up(struct kernel *k)
 {
@@ -202,7 +211,7 @@ static void catch_up(struct kernel *k)
 	if (k->is_behind)
 		k->is_behind = read_addresses(k) || read_neighbours(k);
 	if (k->are_routes_old)
-		k->are_routes_old = kernel_routes_read(&k->routes, k->ask);
+		k->are_routes_old = read_routes(k);
 }
 
 /* ---- what we ask ---- */
@@ -362,7 +371,7 @@ int kernel_open(struct kernel **out, const struct kernel_config *config, uint64_
 	if (err) {
 		log_write(k->log, LOG_ERROR, "rtnetlink: %s", strerror(-err));
 	} else {
-		int failed = read_addresses(k) || kernel_routes_read(&k->routes, k->ask) || read_neighbours(k);
+		int failed = read_addresses(k) || read_routes(k) || read_neighbours(k);
 		if (failed || !has_gid(k->addr)) {
 			log_write(k->log, LOG_ERROR, failed ? "rtnetlink: the kernel does not tell addresses, routes and neighbours"
 				: "the interface has no address: give it one, or give uroce its own with ip=ADDRESS/PREFIX");

@@ -65,14 +65,16 @@ bool kernel_routes_concern(const struct kernel_routes *r, struct rtnl_route *rou
 
 static int gather(struct kernel_routes *r, struct nl_cache *cache)
 {
-	r->v = calloc((size_t)nl_cache_nitems(cache) + 1, sizeof(*r->v));
+	r->v = calloc(KERNEL_ROUTES_MAX + 1, sizeof(*r->v));
 	if (!r->v)
 		return -NLE_NOMEM;
-	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o)) {
+	for (struct nl_object *o = nl_cache_get_first(cache); o && r->n <= KERNEL_ROUTES_MAX; o = nl_cache_get_next(o)) {
 		struct rtnl_route *route = (struct rtnl_route *)o;
 		if (rtnl_route_get_table(route) == RT_TABLE_MAIN && read_route(r, route, &r->v[r->n]) && !find(r, &r->v[r->n]))
 			r->n++;
 	}
+	r->are_too_many = r->n > KERNEL_ROUTES_MAX;
+	r->n -= r->are_too_many;
 	return 0;
 }
 

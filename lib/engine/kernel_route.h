@@ -10,6 +10,8 @@
 
 #include "addr.h"
 
+#define KERNEL_ROUTES_MAX 512u /* they are compared with each other on a poll core; this host is an end, and no router */
+
 struct kernel_route;
 
 struct kernel_routes {
@@ -17,6 +19,7 @@ struct kernel_routes {
 	struct addr *addr;
 	struct kernel_route *v;
 	unsigned n;
+	bool are_too_many; /* there are more than KERNEL_ROUTES_MAX, of which the first are used */
 };
 
 /* Of libnl's address; false: it is none of a host's or network's (NULL: a default route has none). */

@@ -143,6 +143,27 @@ static void test_the_kernels_choice(void **state)
 	assert_int_equal(side_child(prefer_routes, NULL), 0);
 }
 
+#define ROUTES "for i in $(seq 0 599); do echo route %s 10.$((20 + i / 256)).$((i %% 256)).0/24 via 10.2.0.2 dev u0; done | ip -batch -"
+
+/* More than are used: the first ones are, and the others when there is room. */
+static void add_many_routes(void *arg)
+{
+	static struct talker t;
+	open_talker(&t);
+	CHECK(!netns_run(ROUTES, "add"));
+	AWAIT(&t, is_routed(&t, 0, "10.20.0.2") && is_routed(&t, 0, "10.21.200.2"));
+	CHECK(!is_routed(&t, 0, "10.22.87.2"));
+	CHECK(!netns_run("for i in $(seq 0 99); do echo route del 10.20.$i.0/24; done | ip -batch -"));
+	AWAIT(&t, is_routed(&t, 0, "10.22.87.2") && !is_routed(&t, 0, "10.20.99.2"));
+	talker_close(&t);
+}
+
+static void test_more_routes_than_are_used(void **state)
+{
+	netns_make_pair(1500);
+	assert_int_equal(side_child(add_many_routes, NULL), 0);
+}
+
 /* While nobody listens more happens than the socket holds; what was last is lost. */
 static void lose_news(void *arg)
 {
@@ -214,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes_come_change_and_go),
 		cmocka_unit_test(test_the_kernels_choice),
+		cmocka_unit_test(test_more_routes_than_are_used),
 		cmocka_unit_test(test_lost_news),
 		cmocka_unit_test(test_all_cores_have_the_same_table),
 	};
