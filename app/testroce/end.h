@@ -42,6 +42,7 @@ struct lane {
 	uint64_t posted, done;   /* messages of ours */
 	uint64_t received;       /* messages of the peer's */
 	uint64_t next;           /* number that the next one should have */
+	uint64_t sent, arrived;  /* WRs of ours that take a receive of the peer's, and the other way round, whatever the mode makes of them */
 	void *state;             /* mode->state_bytes */
 };
 
@@ -101,6 +102,8 @@ __attribute__((format(printf, 2, 3))) int end_fail(struct end *e, const char *fo
 int end_step(struct end *e, bool is_wanted);
 /* Whether everything that it posted has completed. */
 bool end_is_drained(const struct end *e);
+/* After the end, of two that are both here: what `from` has sent and did not arrive at `to` is lost, which is counted if the mode may lose, and else an error. 0 or -EIO. */
+int end_compare(const struct end *from, struct end *to);
 /* Nothing more is wanted and it is drained: whether that was the end; else it goes on for a while. -EIO. */
 int end_finish(struct end *e);
 
@@ -127,6 +130,8 @@ int end_send(struct end *e, struct lane *l, uint32_t slot, struct uroce_send_wr 
 int end_receive(struct end *e, struct lane *l, uint32_t slot);
 int end_receive_nothing(struct end *e, struct lane *l, uint32_t slot);
 int end_receive_into(struct end *e, struct lane *l, uint32_t slot, const struct uroce_sge *sge);
+/* Whether such a WR takes a receive of the peer's. */
+bool end_takes_receive(enum uroce_opcode o);
 /* Where what this WC is of has landed, and the same receive once more: an SRQ's may have been posted for another lane than the one that took it. */
 const uint8_t *end_landed(const struct end *e, const struct uroce_wc *wc);
 int end_receive_again(struct end *e, const struct uroce_wc *wc);

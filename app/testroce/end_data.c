@@ -15,6 +15,11 @@ static uint64_t make_id(const struct lane *l, uint32_t slot)
 	return (uint64_t)l->number << 32 | slot;
 }
 
+bool end_takes_receive(enum uroce_opcode o)
+{
+	return o == UROCE_OP_SEND || o == UROCE_OP_SEND_WITH_IMM || o == UROCE_OP_SEND_WITH_INV || o == UROCE_OP_WRITE_WITH_IMM;
+}
+
 int end_send(struct end *e, struct lane *l, uint32_t slot, struct uroce_send_wr *wr)
 {
 	wr->wr_id = make_id(l, slot);
@@ -24,6 +29,7 @@ int end_send(struct end *e, struct lane *l, uint32_t slot, struct uroce_send_wr 
 	wr->remote_qpn = e->mode->is_multicast ? UROCE_QPN_MULTICAST : l->remote.qpn;
 	wr->remote_qkey = END_QKEY;
 	int posted = uroce_post_send(l->qp, wr, 1);
+	l->sent += posted == 1 && end_takes_receive(wr->opcode);
 	return posted == 1 ? 0 : end_fail(e, "QP 0x%x took no WR: %s", uroce_qp_num(l->qp), strerror(-posted));
 }
 
@@ -128,6 +134,7 @@ static int take(struct end *e, const struct uroce_wc *wc)
 	int (*hook)(struct end *, struct lane *, uint32_t, const struct uroce_wc *) = wc->wr_id & RECEIVE ? e->role->on_received : e->role->on_sent;
 	if (wc->status != UROCE_WC_SUCCESS)
 		return fail_completion(e, l, wc);
+	l->arrived += wc->wr_id & RECEIVE ? 1 : 0;
 	return hook ? hook(e, l, (uint32_t)wc->wr_id, wc) : 0;
 }
 
@@ -166,6 +173,18 @@ bool end_is_drained(const struct end *e)
 		if (e->lane[i].posted != e->lane[i].done)
 			return false;
 	return true;
+}
+
+int end_compare(const struct end *from, struct end *to)
+{
+	for (uint32_t i = 0; i < to->config.qps; i++) {
+		const struct lane *sender = &from->lane[to->mode->is_multicast ? 0 : i], *l = &to->lane[i];
+		if (!to->mode->may_lose && sender->sent != l->arrived)
+			return end_fail(to, "LOST: QP %u: %llu messages of %llu have arrived", i, (unsigned long long)l->arrived, (unsigned long long)sender->sent);
+		if (to->mode->may_lose && sender->sent > l->next) /* gaps have been counted; these are behind the last that came */
+			end_count(to, TALLY_LOST, sender->sent - l->next);
+	}
+	return 0;
 }
 
 int end_finish(struct end *e)

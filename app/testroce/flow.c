@@ -101,6 +101,8 @@ static int finish(struct flow *f)
 			return done;
 		over &= done;
 	}
+	if (over && f->ends == 2 && (end_compare(&f->end[0], &f->end[1]) || end_compare(&f->end[1], &f->end[0])))
+		return -EIO;
 	return over;
 }
 

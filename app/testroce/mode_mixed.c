@@ -33,11 +33,6 @@ struct model {
 	uint32_t asked[DEPTH];      /* and how many of them by each slot */
 };
 
-static bool takes_receive(enum uroce_opcode o)
-{
-	return o == UROCE_OP_SEND || o == UROCE_OP_SEND_WITH_IMM || o == UROCE_OP_WRITE_WITH_IMM;
-}
-
 static bool is_write(enum uroce_opcode o)
 {
 	return o == UROCE_OP_WRITE || o == UROCE_OP_WRITE_WITH_IMM || o == UROCE_OP_ATOMIC_WRITE;
@@ -282,7 +277,7 @@ static int clear_memory(struct end *e)
 static int on_received(struct end *e, struct lane *l, uint32_t slot, const struct uroce_wc *wc)
 {
 	struct operation o = choose(e, l, l->next);
-	for (; !takes_receive(o.opcode); o = choose(e, l, l->next))
+	for (; !end_takes_receive(o.opcode); o = choose(e, l, l->next))
 		l->next++;
 	uint64_t n = l->next++;
 	bool is_imm_write = o.opcode == UROCE_OP_WRITE_WITH_IMM, has_imm = o.opcode != UROCE_OP_SEND;

@@ -22,6 +22,8 @@ def check_mode(mode, setup, name, *, lossy=False):
     fine = r.code == 0 and client[0] > 0 and client[2] + server[2] > 0 and not r.err
     if not lossy and mode in ('send', 'send-imm', 'write-imm', 'srq', 'window', 'echo'):
         fine = fine and client[0] == server[0] and client[3] == server[3] == 0
+    if mode == 'uc':
+        fine = fine and client[0] == server[0] + server[3]
     report(fine, name, r)
 
 
@@ -39,6 +41,10 @@ def test_modes():
     check_mode('write', ['set qps 16', 'set mtu 256'], 'sixteen QPs and the least path MTU')
     r = script('set fwd send', 'set verify off', 'start', 'wait 0.5', 'stop')
     report(r.code == 0 and table(r.out)['client'][0] > 0 and table(r.out)['server'][2] == 0, 'without looking at bytes', r)
+    for mode, copies in (('uc', 1), ('ud', 1), ('multicast', 4)):
+        r = script(f'set fwd {mode}', 'fault set 1 rule:drop@1+1:ANY', 'start', 'wait 0.2', 'stop')
+        t = table(r.out)
+        report(r.code == 0 and t['client'][0] > 0 and t['server'][0] == 0 and t['server'][3] == copies * t['client'][0], f'mode {mode} when nothing arrives: all is counted as lost', r)
     r = script('set fwd mixed', 'set qps 4', 'set seed 99', *BOTH, 'start', 'wait 5', 'stop', 'show counters all')
     report(r.code == 0 and table(r.out)['client'][2] > 1000 and counters(r.out, 0).get('retransmitted_packets', 0) > 0, 'mode mixed for five seconds with every fault on', r)
 
