@@ -11,6 +11,7 @@
 #include "retry.h"
 #include "sq.h"
 
+#define NEIGHBOUR_PAUSE_NS 1000000000u /* at most: then it is asked again */
 #define LOST_PAUSE_NS 100000u
 
 static const struct failure no_failure;
@@ -264,6 +265,14 @@ static __attribute__((cold)) void lose_unreachable(struct qp *q)
 	req_pause(q);
 }
 
+/* Nobody answers for the next hop. That is a loss like any other: it takes a retry each timeout, and a QP without a timeout does not give up. */
+static __attribute__((cold)) void wait_for_neighbour(struct qp *q)
+{
+	uint64_t rto_ns = q->retry.rto_ns;
+	if (!rto_ns || retry_take(q, CAUSE_NEIGHBOUR))
+		retry_pause(q, rto_ns && rto_ns < NEIGHBOUR_PAUSE_NS ? rto_ns : NEIGHBOUR_PAUSE_NS);
+}
+
 static bool is_path_ready(struct qp *q)
 {
 	if (q->ah.state == AH_READY)
@@ -273,8 +282,10 @@ static bool is_path_ready(struct qp *q)
 	if (q->service != SERVICE_RC) {
 		ah_ask_again(&q->ah, q->env->now_ns);
 		lose_unreachable(q);
+	} else if (q->ah.state == AH_NO_ROUTE) {
+		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, CAUSE_NO_ROUTE });
 	} else if (!ah_resolve_again(&q->ah, q->env->now_ns)) {
-		qp_fail_send(q, (struct failure){ ABI_WC_RETRY_EXC_ERR, q->ah.state == AH_NO_ROUTE ? CAUSE_NO_ROUTE : CAUSE_NEIGHBOUR });
+		wait_for_neighbour(q);
 	}
 	return false;
 }

@@ -206,21 +206,51 @@ static void test_an_outage_of_an_idle_connection(void **state)
 	}
 }
 
-/* A peer that is not there ends the QP, and not later than it takes to ask for it. */
+/* A peer that is not there ends the QP, not before its retries are used up, one a timeout, and not much later: it has just been asked for in vain, or is asked once more. */
 static void test_an_outage_that_lasts(void **state)
 {
-	struct rig r;
-	struct uroce_sge sge;
-	struct uroce_wc wc;
-	rig_open(&r, &(struct rig_config){ .hosts = 2 });
-	struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
-	stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
-	sim_world_cut(r.world, 1, true);
-	rig_run(&r, 100 * SECOND);
-	assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
-	assert_int_equal(rig_wait(&r, 0, &wc, 1, SECOND), 1);
-	assert_int_equal(wc.status, UROCE_WC_RETRY_EXC_ERR);
-	rig_close(&r);
+	static const struct { struct uroce_qp_attr attr; uint64_t least_ms, most_ms; } rows[] = {
+		{ { .timeout = 14, .retry_cnt = 7 }, 7 * 67, 7 * 67 + 1000 }, { { .timeout = 10, .retry_cnt = 0 }, 0, 600 }, { { .timeout = 18, .retry_cnt = 7 }, 7 * 1000, 7 * 1000 + 5000 },
+		{ { .timeout = 31, .retry_cnt = 1 }, 1000, 3000 },
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rig r;
+		struct uroce_sge sge;
+		struct uroce_wc wc;
+		rig_open(&r, &(struct rig_config){ .hosts = 2, .attr = rows[i].attr, .attr_mask = UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT });
+		struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
+		stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
+		sim_world_cut(r.world, 1, true);
+		rig_run(&r, 100 * SECOND);
+		uint64_t from = sim_world_now(r.world);
+		assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
+		assert_int_equal(rig_wait(&r, 0, &wc, 1, 60 * SECOND), 1);
+		assert_int_equal(wc.status, UROCE_WC_RETRY_EXC_ERR);
+		assert_in_range((sim_world_now(r.world) - from) / MS, rows[i].least_ms, rows[i].most_ms);
+		rig_close(&r);
+	}
+}
+
+/* One that comes back in time ends nothing; without a timeout, whenever it comes back. */
+static void test_an_outage_that_ends_in_time(void **state)
+{
+	static const struct { struct uroce_qp_attr attr; uint64_t away_ms; } rows[] = { { { .timeout = 18, .retry_cnt = 7 }, 6000 }, { { .timeout = 0 }, 50000 } };
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rig r;
+		struct uroce_sge sge;
+		struct uroce_wc wc;
+		rig_open(&r, &(struct rig_config){ .hosts = 2, .attr = rows[i].attr, .attr_mask = UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT });
+		struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
+		stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
+		sim_world_cut(r.world, 1, true);
+		rig_run(&r, 100 * SECOND);
+		assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
+		assert_int_equal(rig_wait(&r, 0, &wc, 1, rows[i].away_ms * MS), 0);
+		sim_world_cut(r.world, 1, false);
+		assert_int_equal(rig_wait(&r, 0, &wc, 1, 2 * SECOND), 1);
+		assert_int_equal(wc.status, UROCE_WC_SUCCESS);
+		rig_close(&r);
+	}
 }
 
 /* How long one message takes. */
@@ -366,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_destroy_while_the_peer_is_dead),
 		cmocka_unit_test(test_an_outage_of_an_idle_connection),
 		cmocka_unit_test(test_an_outage_that_lasts),
+		cmocka_unit_test(test_an_outage_that_ends_in_time),
 		cmocka_unit_test(test_one_loss_costs_a_round_trip),
 		cmocka_unit_test(test_lossy_neighbours_leave_the_others_alone),
 		cmocka_unit_test(test_counters_equal_the_wire),
