@@ -206,6 +206,18 @@ static void test_an_outage_of_an_idle_connection(void **state)
 	}
 }
 
+/* A connection with these timeouts whose peer has been away for so long that nobody knows its MAC any more; and something is posted. */
+static void begin_outage(struct rig *r, const struct uroce_qp_attr *attr)
+{
+	struct uroce_sge sge;
+	rig_open(r, &(struct rig_config){ .hosts = 2, .attr = *attr, .attr_mask = UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT });
+	struct uroce_send_wr wr = rig_wr(&r->near[0], &r->far[0], &sge, UROCE_OP_WRITE, 64);
+	stream(r, &r->near[0], &r->far[0], UROCE_OP_WRITE, 64, 1, MS);
+	sim_world_cut(r->world, 1, true);
+	rig_run(r, 100 * SECOND);
+	assert_int_equal(uroce_post_send(r->near[0].qp, &wr, 1), 1);
+}
+
 /* A peer that is not there ends the QP, not before its retries are used up, one a timeout, and not much later: it has just been asked for in vain, or is asked once more. */
 static void test_an_outage_that_lasts(void **state)
 {
@@ -215,15 +227,9 @@ static void test_an_outage_that_lasts(void **state)
 	};
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rig r;
-		struct uroce_sge sge;
 		struct uroce_wc wc;
-		rig_open(&r, &(struct rig_config){ .hosts = 2, .attr = rows[i].attr, .attr_mask = UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT });
-		struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
-		stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
-		sim_world_cut(r.world, 1, true);
-		rig_run(&r, 100 * SECOND);
+		begin_outage(&r, &rows[i].attr);
 		uint64_t from = sim_world_now(r.world);
-		assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
 		assert_int_equal(rig_wait(&r, 0, &wc, 1, 60 * SECOND), 1);
 		assert_int_equal(wc.status, UROCE_WC_RETRY_EXC_ERR);
 		assert_in_range((sim_world_now(r.world) - from) / MS, rows[i].least_ms, rows[i].most_ms);
@@ -237,14 +243,8 @@ static void test_an_outage_that_ends_in_time(void **state)
 	static const struct { struct uroce_qp_attr attr; uint64_t away_ms; } rows[] = { { { .timeout = 18, .retry_cnt = 7 }, 6000 }, { { .timeout = 0 }, 50000 } };
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rig r;
-		struct uroce_sge sge;
 		struct uroce_wc wc;
-		rig_open(&r, &(struct rig_config){ .hosts = 2, .attr = rows[i].attr, .attr_mask = UROCE_QP_TIMEOUT | UROCE_QP_RETRY_CNT });
-		struct uroce_send_wr wr = rig_wr(&r.near[0], &r.far[0], &sge, UROCE_OP_WRITE, 64);
-		stream(&r, &r.near[0], &r.far[0], UROCE_OP_WRITE, 64, 1, MS);
-		sim_world_cut(r.world, 1, true);
-		rig_run(&r, 100 * SECOND);
-		assert_int_equal(uroce_post_send(r.near[0].qp, &wr, 1), 1);
+		begin_outage(&r, &rows[i].attr);
 		assert_int_equal(rig_wait(&r, 0, &wc, 1, rows[i].away_ms * MS), 0);
 		sim_world_cut(r.world, 1, false);
 		assert_int_equal(rig_wait(&r, 0, &wc, 1, 2 * SECOND), 1);
