@@ -182,13 +182,14 @@ static void ask_by_itself(struct neigh *n, uint64_t now_ns)
 static void end_round(struct neigh *n)
 {
 	wheel_cancel(n->table->wheel, &n->timer);
-	n->is_refreshing = false;
+	n->is_refreshing = n->is_due = false;
 	if (n->queue == NEIGH_ON_QUESTIONS)
 		put_on(n, NEIGH_ON_NONE);
 }
 
-/* A round had no answer, or the time to begin one has come. Nobody need be asked who answers what is sent; and a host whose programs do may be unable to. One lost round does not cut off a neighbour that has just been there:
- * packets have retries of their own, and these are the bound that the program chose. */
+/* A round had no answer, or the time to begin one has come. Nobody need be asked who answers what is sent, and a host whose
+ * programs do may be unable to. One lost round does not cut off a neighbour that has just been there: packets have retries of their
+ * own, and these are the bound that the program chose. */
 static void refresh(struct neigh *n, uint64_t now_ns)
 {
 	const struct addr_config *c = n->table->config;

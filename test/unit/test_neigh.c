@@ -286,6 +286,23 @@ static void test_failed_ones_share_the_pending_places(void **state)
 	}
 }
 
+/* It waits for a place, is heard of, and then the kernel says that it is gone: it was not asked just now, and need not be. */
+static void test_one_that_waits_for_a_place_and_is_known_before(void **state)
+{
+	struct neigh *n, *others;
+	assert_int_equal(use(0, &n), 0);
+	neigh_fail(n, now);
+	now += 2 * SECOND - 10;
+	for (unsigned i = 1; i <= MAX_PENDING; i++)
+		assert_int_equal(use(i, &others), 0);
+	assert_true(neigh_ask_again(n, now));
+	assert_int_equal(n->state, NEIGH_FAILED); /* no place yet */
+	assert_int_equal(learn(0, mac1, LEARN_TRUSTED), 0);
+	assert_int_equal(n->state, NEIGH_KNOWN);
+	neigh_fail(n, now);
+	assert_false(neigh_ask_again(n, now));
+}
+
 static void test_the_least_recently_used_goes(void **state)
 {
 	struct neigh *n[3], *m;
@@ -443,6 +460,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nobody_waits_any_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pending_is_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failed_ones_share_the_pending_places, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_that_waits_for_a_place_and_is_known_before, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_least_recently_used_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_static_ones_stay, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_a_message_is_worth, set_up, tear_down),
