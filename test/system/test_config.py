@@ -11,24 +11,16 @@ import subprocess
 import sys
 import tempfile
 
+from tap import finish, tell
+
 ROOT, BUILD = (os.path.abspath(a) for a in sys.argv[1:3])
 PROGRAMS = [os.path.relpath(os.path.abspath(p), BUILD) for p in sys.argv[3:]]
 NAMES = {os.path.basename(p) for p in PROGRAMS}
-count = failed = 0
 
 
 def read(path):
     with open(os.path.join(ROOT, path), encoding='utf-8') as f:
         return f.read()
-
-
-def tell(name, wrong, skip=''):
-    """A line of TAP; wrong: what is not as it should be, a line each."""
-    global count, failed
-    count += 1
-    failed += bool(wrong)
-    print('\n'.join('# ' + line for line in wrong), end='\n' if wrong else '')
-    print(f"{'not ok' if wrong else 'ok'} {count} - {name}{' # SKIP ' + skip if skip else ''}", flush=True)
 
 
 def commands(page):
@@ -86,5 +78,4 @@ check_programs()
 check_containers()
 check_huge_pages()
 check_owner()
-print(f'1..{count}')
-sys.exit(failed != 0)
+sys.exit(finish())

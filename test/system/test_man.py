@@ -12,25 +12,17 @@ import subprocess
 import sys
 import tempfile
 
+from tap import finish, tell
+
 PATIENCE = 60
 cut = sys.argv.index('--')
 root, library, compiler = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:cut]
 programs = {os.path.basename(p): os.path.abspath(p) for p in sys.argv[cut + 1:]}
-count = failed = 0
 
 
 def read(path):
     with open(os.path.join(root, path), encoding='utf-8') as f:
         return f.read()
-
-
-def tell(name, wrong, skip=''):
-    """A line of TAP; wrong: what is not as it should be, a line each."""
-    global count, failed
-    count += 1
-    failed += bool(wrong)
-    print('\n'.join('# ' + line for line in wrong), end='\n' if wrong else '')
-    print(f"{'not ok' if wrong else 'ok'} {count} - {name}{' # SKIP ' + skip if skip else ''}", flush=True)
 
 
 def differ(what, here, there, here_is, there_is):
@@ -244,8 +236,7 @@ def main():
     check_lint(pages)
     check_references(pages)
     check_examples(pages)
-    print(f'1..{count}')
-    return bool(failed)
+    return finish()
 
 
 sys.exit(main())
